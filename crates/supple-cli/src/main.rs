@@ -1,0 +1,2 @@
+//! The binary `supple`.
+fn main() {}

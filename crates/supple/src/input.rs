@@ -1,0 +1,115 @@
+//! The input of a step: everything that may differ from step to step. What is not here cannot change during a run.
+
+use crate::maths::{Pose, Twist, Wrench};
+use crate::model::{BodyId, Model, ServoTarget};
+use crate::solver::Solver;
+use glam::DVec3;
+
+/// What the user asks of one step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// Length of the step \[s\].
+    pub dt: f64,
+    /// Parts into which the step is divided, at least 1.
+    pub substeps: u32,
+    /// The method and its settings.
+    pub solver: Solver,
+    /// \[m/s²\]
+    pub gravity: DVec3,
+    /// Multiplies the stiffness of every joint spring and motor.
+    pub stiffness_scale: f64,
+    /// Multiplies the damping of every joint spring and motor.
+    pub damping_scale: f64,
+    /// Whether joint springs, dampers and motors act at all. Limits always act.
+    pub torques: bool,
+    /// By joint; empty: every joint neutral.
+    pub joints: Vec<JointInput>,
+    /// By tracker; missing or `None`: the tracker rests.
+    pub targets: Vec<Option<Target>>,
+    /// Springs that a person pulls with.
+    pub drags: Vec<Drag>,
+    /// Forces from outside.
+    pub wrenches: Vec<(BodyId, Wrench)>,
+}
+
+/// What may differ from joint to joint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JointInput {
+    /// Multiplies the stiffness of the joint's spring and motor.
+    pub stiffness_scale: f64,
+    /// Multiplies the damping of the joint's spring and motor.
+    pub damping_scale: f64,
+    /// Torque of the motor about the axis \[N·m\], or force along the slide \[N\], before clamping.
+    pub torque: f64,
+    /// What the motor aims at.
+    pub servo: Option<ServoTarget>,
+}
+
+impl Default for JointInput {
+    fn default() -> Self {
+        JointInput { stiffness_scale: 1.0, damping_scale: 1.0, torque: 0.0, servo: None }
+    }
+}
+
+/// Where a tracker pulls its body: the pose wanted at the end of the step, and its velocity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// Position of the tracked point, orientation of the body.
+    pub pose: Pose,
+    /// Velocity of the target.
+    pub velocity: Twist,
+}
+
+/// A spring between a point of a body and a point in the world, such as a mouse drag.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drag {
+    /// The body that is pulled.
+    pub body: BodyId,
+    /// In body coordinates \[m\].
+    pub point: DVec3,
+    /// Where it is pulled to, at the end of the step \[m\].
+    pub target: DVec3,
+    /// Velocity of the target \[m/s\].
+    pub target_velocity: DVec3,
+    /// \[N/m\]
+    pub stiffness: f64,
+    /// \[N·s/m\]
+    pub damping: f64,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Input {
+            dt: 1.0 / 60.0,
+            substeps: 1,
+            solver: Solver::default(),
+            gravity: DVec3::new(0.0, -9.81, 0.0),
+            stiffness_scale: 1.0,
+            damping_scale: 1.0,
+            torques: true,
+            joints: Vec::new(),
+            targets: Vec::new(),
+            drags: Vec::new(),
+            wrenches: Vec::new(),
+        }
+    }
+}
+
+impl Input {
+    /// One joint's input.
+    pub fn joint(&self, index: usize) -> JointInput {
+        self.joints.get(index).copied().unwrap_or_default()
+    }
+
+    /// One joint's input, to be changed; all joints get entries.
+    pub fn joint_mut(&mut self, model: &Model, index: usize) -> &mut JointInput {
+        self.joints.resize(model.joints().len(), JointInput::default());
+        &mut self.joints[index]
+    }
+
+    /// Factors on joint stiffness and damping, with the switch for torques.
+    pub(crate) fn scales(&self, joint: &JointInput) -> (f64, f64) {
+        let on = if self.torques { 1.0 } else { 0.0 };
+        (on * self.stiffness_scale * joint.stiffness_scale, on * self.damping_scale * joint.damping_scale)
+    }
+}

@@ -1,0 +1,50 @@
+//! Articulated characters that move by physics: bones, stiff joints, limits, motors, in time linear in their number.
+//!
+//! Five things in memory: a [`Model`] (constant), a [`State`] (all that is needed to go on), an [`Input`] (what may
+//! differ from step to step), a [`Work`] (scratch) and a [`Report`] (what a step measured). One function: [`step`].
+//!
+//! ```
+//! use glam::DVec3;
+//! use supple::*;
+//!
+//! // A stiff rod of two links, held by one end.
+//! let mut builder = ModelBuilder::new();
+//! let mut last = BodyRef::World;
+//! for (i, name) in ["upper", "lower"].into_iter().enumerate() {
+//!     let x = 0.1 * i as f64;
+//!     let link = BodySpec::new(name).shape(Shape::cuboid(0.1, 0.04, 0.04), 1000.0).pose(Pose::at(DVec3::new(x + 0.05, 0.0, 0.0)));
+//!     let body = builder.body(link);
+//!     builder.joint(JointSpec::new(format!("{name} joint"), JointMask::BALL, body, last).at(DVec3::new(x, 0.0, 0.0)).spring(10.0, 0.1));
+//!     last = BodyRef::Id(body);
+//! }
+//! let model = builder.build()?;
+//!
+//! let (mut state, mut work, input) = (model.start(), Work::new(&model), Input::default());
+//! for _ in 0..60 {
+//!     let report = step(&model, &input, &mut state, &mut work)?;
+//!     assert!(report.max_joint_gap < 1e-3);
+//! }
+//! assert!((state.time - 1.0).abs() < 1e-9);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod forces;
+pub mod input;
+pub mod maths;
+pub mod measure;
+pub mod model;
+pub mod scenes;
+pub mod solver;
+pub mod step;
+
+pub use glam;
+pub use input::{Drag, Input, JointInput, Target};
+pub use maths::{Pose, Twist, Wrench};
+pub use model::{
+    AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, Joint, JointId, JointMask, JointSpec,
+    JointState, Limits, Model, ModelBuilder, ModelError, Motor, Problem, Range, RotationSpring, ServoTarget, Shape,
+    SlideSpring, State, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+};
+pub use scenes::{Scene, SceneError};
+pub use solver::{Solver, Tree, TreeScheme};
+pub use step::{Report, StepError, Work, step};

@@ -1,0 +1,1 @@
+//! Own straight-line blocks.

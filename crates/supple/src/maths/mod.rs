@@ -1,0 +1,11 @@
+//! Rotations, poses, spatial vectors, small blocks, vector lanes.
+
+pub mod block;
+pub mod lanes;
+pub mod pose;
+pub mod rotation;
+pub mod small;
+pub mod spatial;
+
+pub use pose::Pose;
+pub use spatial::{Twist, Wrench};

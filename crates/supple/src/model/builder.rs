@@ -1,0 +1,761 @@
+//! Builds and checks a [`Model`]. All problems are found at once, each names its part and its remedy.
+
+use super::shape::outer;
+use super::*;
+use crate::maths::{Pose, rotation};
+use glam::{DMat3, DQuat, DVec3};
+use std::collections::HashMap;
+
+/// A body named in a builder call: by id, by name, or the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BodyRef {
+    /// Fixed space.
+    World,
+    /// The id that [`ModelBuilder::body`] returned.
+    Id(BodyId),
+    /// A name; the body may be added later.
+    Name(String),
+}
+
+impl From<BodyId> for BodyRef {
+    fn from(id: BodyId) -> Self {
+        BodyRef::Id(id)
+    }
+}
+impl From<&str> for BodyRef {
+    fn from(name: &str) -> Self {
+        BodyRef::Name(name.to_owned())
+    }
+}
+impl From<Option<BodyId>> for BodyRef {
+    fn from(id: Option<BodyId>) -> Self {
+        id.map_or(BodyRef::World, BodyRef::Id)
+    }
+}
+
+/// A body to be added.
+#[derive(Clone, Debug)]
+pub struct BodySpec {
+    name: String,
+    world_from_link: Pose,
+    shapes: Vec<(Shape, Pose, f64)>,
+    mass: Option<f64>,
+    inertia: Option<(DMat3, DVec3)>,
+}
+
+impl BodySpec {
+    /// A body of this name, its link frame at the world's origin.
+    pub fn new(name: impl Into<String>) -> BodySpec {
+        BodySpec { name: name.into(), world_from_link: Pose::IDENTITY, shapes: Vec::new(), mass: None, inertia: None }
+    }
+
+    /// Where the link frame is at the start.
+    pub fn pose(mut self, world_from_link: Pose) -> BodySpec {
+        self.world_from_link = world_from_link;
+        self
+    }
+
+    /// Adds a shape of this density \[kg/m³\] at the link's origin.
+    pub fn shape(self, shape: Shape, density: f64) -> BodySpec {
+        self.shape_at(shape, density, Pose::IDENTITY)
+    }
+
+    /// Adds a shape at a place in link coordinates.
+    pub fn shape_at(mut self, shape: Shape, density: f64, link_from_shape: Pose) -> BodySpec {
+        self.shapes.push((shape, link_from_shape, density));
+        self
+    }
+
+    /// Total mass \[kg\]: the inertia of the shapes is scaled to it.
+    pub fn mass(mut self, mass: f64) -> BodySpec {
+        self.mass = Some(mass);
+        self
+    }
+
+    /// Inertia about the centre of mass in link axes \[kg·m²\], and the centre of mass in link coordinates \[m\].
+    pub fn inertia(mut self, inertia: DMat3, centre_in_link: DVec3) -> BodySpec {
+        self.inertia = Some((inertia, centre_in_link));
+        self
+    }
+}
+
+/// A joint to be added.
+#[derive(Clone, Debug)]
+pub struct JointSpec {
+    name: String,
+    child: BodyRef,
+    parent: BodyRef,
+    mask: JointMask,
+    place: Place,
+    rotation_spring: RotationSpring,
+    slide_spring: SlideSpring,
+    limits: Limits,
+    motor: Option<Motor>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// One frame in the world at the start: both sides meet there.
+    World(Pose),
+    /// The frame on each side, in link coordinates.
+    Links(Pose, Pose),
+}
+
+impl JointSpec {
+    /// A joint between two bodies, its frame at the world's origin until placed.
+    pub fn new(
+        name: impl Into<String>,
+        mask: JointMask,
+        child: impl Into<BodyRef>,
+        parent: impl Into<BodyRef>,
+    ) -> JointSpec {
+        JointSpec {
+            name: name.into(),
+            child: child.into(),
+            parent: parent.into(),
+            mask,
+            place: Place::World(Pose::IDENTITY),
+            rotation_spring: RotationSpring::default(),
+            slide_spring: SlideSpring::default(),
+            limits: Limits::default(),
+            motor: None,
+        }
+    }
+
+    /// Where the joint is in the world at the start; both sides meet there.
+    pub fn at(self, point: DVec3) -> JointSpec {
+        let rotation = match self.place {
+            Place::World(pose) => pose.rotation,
+            Place::Links(..) => DQuat::IDENTITY,
+        };
+        self.frame(Pose::new(rotation, point))
+    }
+
+    /// The direction of the joint's X in the world at the start.
+    pub fn axis(self, direction: DVec3) -> JointSpec {
+        let point = match self.place {
+            Place::World(pose) => pose.translation,
+            Place::Links(..) => DVec3::ZERO,
+        };
+        // A zero or non-finite direction becomes a non-finite frame, which the builder reports by the joint's name.
+        self.frame(Pose::new(rotation::between(DVec3::X, direction / direction.length()), point))
+    }
+
+    /// The whole joint frame in the world at the start.
+    pub fn frame(mut self, world_from_joint: Pose) -> JointSpec {
+        self.place = Place::World(world_from_joint);
+        self
+    }
+
+    /// The frame on each side in link coordinates (the parent's in world coordinates when it is the world).
+    pub fn frames(mut self, child_link_from_joint: Pose, parent_link_from_joint: Pose) -> JointSpec {
+        self.place = Place::Links(child_link_from_joint, parent_link_from_joint);
+        self
+    }
+
+    /// Spring \[N·m/rad\] and damper \[N·m·s/rad\] on the free rotations, slack when the frames are aligned.
+    pub fn spring(mut self, stiffness: f64, damping: f64) -> JointSpec {
+        self.rotation_spring.stiffness = stiffness;
+        self.rotation_spring.damping = damping;
+        self
+    }
+
+    /// The whole rotation spring.
+    pub fn rotation_spring(mut self, spring: RotationSpring) -> JointSpec {
+        self.rotation_spring = spring;
+        self
+    }
+
+    /// Spring and damper on the free translations.
+    pub fn slide_spring(mut self, spring: SlideSpring) -> JointSpec {
+        self.slide_spring = spring;
+        self
+    }
+
+    /// The limits.
+    pub fn limits(mut self, limits: Limits) -> JointSpec {
+        self.limits = limits;
+        self
+    }
+
+    /// The motor.
+    pub fn motor(mut self, motor: Motor) -> JointSpec {
+        self.motor = Some(motor);
+        self
+    }
+}
+
+/// A spring between anchors to be added; points in link coordinates (world coordinates for the world).
+#[derive(Clone, Debug)]
+pub struct AnchorSpringSpec {
+    /// Unique among the anchor springs.
+    pub name: String,
+    /// Side a.
+    pub a: BodyRef,
+    /// \[m\]
+    pub point_in_a: DVec3,
+    /// Side b.
+    pub b: BodyRef,
+    /// \[m\]
+    pub point_in_b: DVec3,
+    /// \[N/m\]
+    pub stiffness: f64,
+    /// \[N·s/m\]
+    pub damping: f64,
+    /// \[m\]
+    pub rest_length: f64,
+}
+
+/// A tracker to be added; the point in link coordinates.
+#[derive(Clone, Debug)]
+pub struct TrackerSpec {
+    /// Unique among the trackers.
+    pub name: String,
+    /// The body that is pulled.
+    pub body: BodyRef,
+    /// \[m\]
+    pub point: DVec3,
+    /// \[N/m\]
+    pub stiffness: f64,
+    /// \[N·s/m\]
+    pub damping: f64,
+    /// \[N·m/rad\]
+    pub rotation_stiffness: f64,
+    /// \[N·m·s/rad\]
+    pub rotation_damping: f64,
+}
+
+/// Something wrong with a model: where, what, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {what} ({remedy}) [{code}]")]
+pub struct Problem {
+    /// Stable code, listed in `docs/errors.md`.
+    pub code: &'static str,
+    /// The part: `body "arm"`, `joint "elbow"`.
+    pub part: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Something noticed but accepted.
+pub type Warning = Problem;
+
+/// Every problem the builder found.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", self.problems.iter().map(|p| p.to_string()).collect::<Vec<_>>().join("\n"))]
+pub struct ModelError {
+    /// At least one.
+    pub problems: Vec<Problem>,
+}
+
+/// Collects parts, then checks them all and makes the [`Model`].
+///
+/// ```
+/// use glam::DVec3;
+/// use supple::*;
+/// let mut builder = ModelBuilder::new();
+/// let rod = builder.body(
+///     BodySpec::new("rod").shape(Shape::cuboid(1.0, 0.1, 0.1), 500.0).pose(Pose::at(DVec3::new(0.5, 0.0, 0.0))),
+/// );
+/// builder.joint(JointSpec::new("pivot", JointMask::HINGE, rod, BodyRef::World).axis(DVec3::Z));
+/// let model = builder.build()?;
+/// assert_eq!(model.mass(), 5.0);
+///
+/// let mut wrong = ModelBuilder::new();
+/// wrong.body(BodySpec::new("ghost").mass(-1.0));
+/// wrong.joint(JointSpec::new("knee", JointMask::BALL, "ghost", "shin"));
+/// let error = wrong.build().unwrap_err();
+/// let codes: Vec<_> = error.problems.iter().map(|p| p.code).collect();
+/// assert_eq!(codes, ["model/mass", "model/unknown-body"]);
+/// # Ok::<(), ModelError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ModelBuilder {
+    bodies: Vec<BodySpec>,
+    joints: Vec<JointSpec>,
+    anchor_springs: Vec<AnchorSpringSpec>,
+    trackers: Vec<TrackerSpec>,
+}
+
+impl ModelBuilder {
+    /// An empty builder.
+    pub fn new() -> ModelBuilder {
+        ModelBuilder::default()
+    }
+
+    /// Adds a body.
+    pub fn body(&mut self, body: BodySpec) -> BodyId {
+        self.bodies.push(body);
+        BodyId(self.bodies.len() as u32 - 1)
+    }
+
+    /// Adds a joint.
+    pub fn joint(&mut self, joint: JointSpec) -> JointId {
+        self.joints.push(joint);
+        JointId(self.joints.len() as u32 - 1)
+    }
+
+    /// Adds a spring between anchors.
+    pub fn anchor_spring(&mut self, spring: AnchorSpringSpec) {
+        self.anchor_springs.push(spring);
+    }
+
+    /// Adds a tracker.
+    pub fn tracker(&mut self, tracker: TrackerSpec) -> TrackerId {
+        self.trackers.push(tracker);
+        TrackerId(self.trackers.len() as u32 - 1)
+    }
+
+    /// Checks everything and makes the model, or tells every problem.
+    pub fn build(self) -> Result<Model, ModelError> {
+        let mut check = Check { problems: Vec::new(), names: HashMap::new() };
+        if self.bodies.is_empty() {
+            check.problem("model/empty", "model".into(), "it has no body", "add at least one body");
+        }
+        for (i, spec) in self.bodies.iter().enumerate() {
+            if check.names.insert(spec.name.clone(), BodyId(i as u32)).is_some() {
+                check.problem(
+                    "model/duplicate-name",
+                    body_part(&spec.name),
+                    "another body has this name",
+                    "give each body its own name",
+                );
+            }
+        }
+        check.unique("joint", self.joints.iter().map(|j| j.name.as_str()));
+        check.unique("anchor spring", self.anchor_springs.iter().map(|s| s.name.as_str()));
+        check.unique("tracker", self.trackers.iter().map(|t| t.name.as_str()));
+
+        let bodies: Vec<Body> = self.bodies.into_iter().map(|spec| check.body(spec)).collect();
+        let joints: Vec<Joint> = self.joints.into_iter().filter_map(|spec| check.joint(spec, &bodies)).collect();
+        let anchor_springs: Vec<AnchorSpring> =
+            self.anchor_springs.into_iter().filter_map(|spec| check.anchor_spring(spec, &bodies)).collect();
+        let trackers: Vec<Tracker> =
+            self.trackers.into_iter().filter_map(|spec| check.tracker(spec, &bodies)).collect();
+        if !check.problems.is_empty() {
+            return Err(ModelError { problems: check.problems });
+        }
+
+        let topology = Topology::new(&bodies, &joints);
+        let mut model = Model { bodies, joints, anchor_springs, trackers, topology, warnings: Vec::new() };
+        model.warnings = warnings(&model);
+        Ok(model)
+    }
+}
+
+fn body_part(name: &str) -> String {
+    format!("body \"{name}\"")
+}
+
+struct Check {
+    problems: Vec<Problem>,
+    names: HashMap<String, BodyId>,
+}
+
+impl Check {
+    fn problem(&mut self, code: &'static str, part: String, what: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.push(Problem { code, part, what: what.into(), remedy: remedy.into() });
+    }
+
+    fn unique<'a>(&mut self, kind: &str, names: impl Iterator<Item = &'a str>) {
+        let mut seen = std::collections::HashSet::new();
+        for name in names {
+            if !seen.insert(name) {
+                self.problem(
+                    "model/duplicate-name",
+                    format!("{kind} \"{name}\""),
+                    format!("another {kind} has this name"),
+                    format!("give each {kind} its own name"),
+                );
+            }
+        }
+    }
+
+    fn non_negative(&mut self, code: &'static str, part: &str, what: &str, value: f64) {
+        if !(value.is_finite() && value >= 0.0) {
+            self.problem(
+                code,
+                part.to_owned(),
+                format!("{what} is {value}"),
+                "give a finite value that is not negative",
+            );
+        }
+    }
+
+    fn finite(&mut self, part: &str, what: &str, finite: bool) {
+        if !finite {
+            self.problem("model/not-finite", part.to_owned(), format!("{what} is not finite"), "give finite numbers");
+        }
+    }
+
+    fn resolve(&mut self, body: &BodyRef, part: &str, count: usize) -> Option<Option<BodyId>> {
+        match body {
+            BodyRef::World => Some(None),
+            BodyRef::Id(id) if id.index() < count => Some(Some(*id)),
+            BodyRef::Id(id) => {
+                self.problem(
+                    "model/unknown-body",
+                    part.to_owned(),
+                    format!("there is no body number {}", id.0),
+                    "use an id this builder returned",
+                );
+                None
+            }
+            BodyRef::Name(name) => match self.names.get(name) {
+                Some(id) => Some(Some(*id)),
+                None => {
+                    self.problem(
+                        "model/unknown-body",
+                        part.to_owned(),
+                        format!("there is no body \"{name}\""),
+                        "add the body or correct the name",
+                    );
+                    None
+                }
+            },
+        }
+    }
+
+    /// As [`resolve`](Self::resolve), where the world will not do.
+    fn resolve_body(&mut self, body: &BodyRef, part: &str, count: usize) -> Option<BodyId> {
+        let id = self.resolve(body, part, count)?;
+        if id.is_none() {
+            self.problem("model/unknown-body", part.to_owned(), "the world cannot stand here", "name a body");
+        }
+        id
+    }
+
+    fn body(&mut self, spec: BodySpec) -> Body {
+        let part = body_part(&spec.name);
+        self.finite(&part, "its pose", spec.world_from_link.is_finite());
+        let rotation = self.unit(&part, spec.world_from_link.rotation);
+
+        // Sum of the shapes, in link coordinates.
+        let (mut mass, mut moment, mut about_origin) = (0.0, DVec3::ZERO, DMat3::ZERO);
+        for (shape, place, density) in &spec.shapes {
+            self.finite(&part, "a shape's place", place.is_finite());
+            if !(density.is_finite() && *density > 0.0) {
+                self.problem(
+                    "model/shape",
+                    part.clone(),
+                    format!("a shape has density {density}"),
+                    "give a positive density in kg/m³",
+                );
+            }
+            match shape.solid() {
+                Ok(solid) => {
+                    let m = density * solid.volume;
+                    let centre = place.transform_point(solid.centre);
+                    mass += m;
+                    moment += centre * m;
+                    about_origin +=
+                        rotation::turned_inertia(place.rotation, solid.inertia) * *density + about(centre, m);
+                }
+                Err(fault) => self.problem(
+                    "model/shape",
+                    part.clone(),
+                    fault.to_string(),
+                    "give positive lengths, four points not in a plane, or a closed mesh with outward faces",
+                ),
+            }
+        }
+        let (mut centre, mut inertia) = if mass > 0.0 {
+            (moment / mass, about_origin - about(moment / mass, mass))
+        } else {
+            (DVec3::ZERO, DMat3::ZERO)
+        };
+        if let Some(given) = spec.mass {
+            inertia *= if mass > 0.0 { given / mass } else { 0.0 };
+            mass = given;
+        }
+        if let Some((given, given_centre)) = spec.inertia {
+            inertia = (given + given.transpose()) * 0.5;
+            centre = given_centre;
+        }
+        if !(mass.is_finite() && mass > 0.0) {
+            self.problem(
+                "model/mass",
+                part.clone(),
+                format!("its mass is {mass} kg"),
+                "give it a positive mass, or weld its shapes to a neighbour instead of making it a body",
+            );
+        } else if let Some(what) = inertia_fault(inertia) {
+            self.problem(
+                "model/inertia",
+                part.clone(),
+                what,
+                "give a symmetric positive inertia whose principal moments obey the triangle inequality, or a shape",
+            );
+        }
+        self.finite(&part, "its centre of mass", centre.is_finite());
+        let shapes = spec.shapes.into_iter().map(|(shape, place, _)| PlacedShape {
+            shape,
+            body_from_shape: Pose::new(place.rotation, place.translation - centre),
+        });
+        let link = Pose::new(rotation, spec.world_from_link.translation);
+        Body {
+            name: spec.name,
+            mass,
+            inertia,
+            centre_in_link: centre,
+            shapes: shapes.collect(),
+            start: Pose::new(rotation, link.transform_point(centre)),
+        }
+    }
+
+    /// The quaternion normalised, or a problem when it cannot be.
+    fn unit(&mut self, part: &str, q: DQuat) -> DQuat {
+        let length = q.length();
+        if length.is_finite() && (length - 1.0).abs() < 1e-3 {
+            return q.normalize();
+        }
+        if q.is_finite() {
+            self.problem("model/not-finite", part.to_owned(), "a rotation is not a unit quaternion", "normalise it");
+        }
+        DQuat::IDENTITY
+    }
+
+    fn joint(&mut self, spec: JointSpec, bodies: &[Body]) -> Option<Joint> {
+        let part = format!("joint \"{}\"", spec.name);
+        let child = self.resolve_body(&spec.child, &part, bodies.len());
+        let parent = self.resolve(&spec.parent, &part, bodies.len());
+        let (child, parent) = (child?, parent?);
+        if parent == Some(child) {
+            self.problem(
+                "model/joint-to-itself",
+                part.clone(),
+                "both sides are the same body",
+                "name two bodies, or a body and the world",
+            );
+            return None;
+        }
+
+        // Frames in body coordinates: link axes, origin in the centre of mass.
+        let in_body = |pose: Pose, centre: DVec3| Pose::new(pose.rotation, pose.translation - centre);
+        let parent_start = parent.map_or(Pose::IDENTITY, |p| bodies[p.index()].start);
+        let parent_centre = parent.map_or(DVec3::ZERO, |p| bodies[p.index()].centre_in_link);
+        let child_body = &bodies[child.index()];
+        let (mut in_child, mut in_parent) = match spec.place {
+            Place::World(frame) => (child_body.start.inverse().then(frame), parent_start.inverse().then(frame)),
+            Place::Links(a, b) => (in_body(a, child_body.centre_in_link), in_body(b, parent_centre)),
+        };
+        if !(in_child.is_finite() && in_parent.is_finite()) {
+            self.problem(
+                "model/joint-frame",
+                part.clone(),
+                "its point or axis is not finite",
+                "give a finite point and an axis that is not zero",
+            );
+        } else {
+            in_child.rotation = self.unit(&part, in_child.rotation);
+            in_parent.rotation = self.unit(&part, in_parent.rotation);
+        }
+
+        let k = &spec.rotation_spring;
+        self.non_negative("model/spring", &part, "its stiffness", k.stiffness);
+        self.non_negative("model/spring", &part, "its damping", k.damping);
+        self.finite(&part, "its rest rotation", k.rest.is_finite() && k.rest_turns.is_finite());
+        let rest = self.unit(&part, k.rest);
+        let s = &spec.slide_spring;
+        self.non_negative("model/spring", &part, "its slide stiffness", s.stiffness);
+        self.non_negative("model/spring", &part, "its slide damping", s.damping);
+        self.finite(&part, "its slide rest", s.rest.is_finite());
+        self.limits(&part, spec.mask, &spec.limits);
+        if let Some(motor) = &spec.motor {
+            self.non_negative("model/motor", &part, "its motor stiffness", motor.stiffness);
+            self.non_negative("model/motor", &part, "its motor damping", motor.damping);
+            if motor.max.is_nan() || motor.max < 0.0 {
+                self.problem(
+                    "model/motor",
+                    part.clone(),
+                    format!("its largest torque is {}", motor.max),
+                    "give a value that is not negative",
+                );
+            }
+            if spec.mask.free() == 0 || matches!(spec.mask.rotation(), RotationKind::Cardan(_)) {
+                self.problem(
+                    "model/motor",
+                    part.clone(),
+                    "no free direction takes a motor",
+                    "use a hinge, ball or slider, or leave the motor out",
+                );
+            }
+        }
+        Some(Joint {
+            name: spec.name,
+            child,
+            parent,
+            mask: spec.mask,
+            child_from_joint: in_child,
+            parent_from_joint: in_parent,
+            rotation_spring: RotationSpring { rest, ..spec.rotation_spring },
+            slide_spring: spec.slide_spring,
+            limits: spec.limits,
+            motor: spec.motor,
+        })
+    }
+
+    fn limits(&mut self, part: &str, mask: JointMask, limits: &Limits) {
+        let mut wrong = |what: &str, remedy: &str| self.problem("model/limit", part.to_owned(), what, remedy);
+        for (range, name) in [(limits.angle, "angle"), (limits.slide, "slide")] {
+            if let Some(r) = range
+                && !(r.min <= r.max && !r.min.is_nan() && !r.max.is_nan())
+            {
+                wrong(&format!("its {name} range {}…{} is empty", r.min, r.max), "give min ≤ max");
+            }
+        }
+        let turning = matches!(mask.rotation(), RotationKind::Axis(_) | RotationKind::Free);
+        if limits.angle.is_some() && !turning {
+            wrong("an angle range needs a hinge or a free twist", "use a hinge or ball, or leave the range out");
+        }
+        if limits.swing.is_some() && mask.rotation() != RotationKind::Free {
+            wrong("a swing ellipse needs a joint with free rotation", "use a ball, or leave the ellipse out");
+        }
+        if limits.slide.is_some() && mask.holds_translation(0) {
+            wrong("a slide range needs a free translation along X", "use a slider, or leave the range out");
+        }
+        if let Some(e) = limits.swing {
+            let good = |x: f64| x > 0.0 && x <= std::f64::consts::PI;
+            if !(good(e.about_y) && good(e.about_z)) {
+                wrong(
+                    &format!("its swing ellipse {} × {} is not within 0…π", e.about_y, e.about_z),
+                    "give half axes between 0 and π",
+                );
+            }
+        }
+        for (what, value) in [
+            ("its limit stiffness", limits.stiffness),
+            ("its limit damping", limits.damping),
+            ("its slide limit stiffness", limits.slide_stiffness),
+            ("its slide limit damping", limits.slide_damping),
+        ] {
+            self.non_negative("model/limit", part, what, value);
+        }
+    }
+
+    fn anchor_spring(&mut self, spec: AnchorSpringSpec, bodies: &[Body]) -> Option<AnchorSpring> {
+        let part = format!("anchor spring \"{}\"", spec.name);
+        let a = self.resolve_body(&spec.a, &part, bodies.len());
+        let b = self.resolve(&spec.b, &part, bodies.len());
+        self.non_negative("model/spring", &part, "its stiffness", spec.stiffness);
+        self.non_negative("model/spring", &part, "its damping", spec.damping);
+        self.non_negative("model/spring", &part, "its rest length", spec.rest_length);
+        self.finite(&part, "a point", spec.point_in_a.is_finite() && spec.point_in_b.is_finite());
+        let (a, b) = (a?, b?);
+        if Some(a) == b {
+            self.problem(
+                "model/joint-to-itself",
+                part,
+                "both sides are the same body",
+                "name two bodies, or a body and the world",
+            );
+            return None;
+        }
+        Some(AnchorSpring {
+            name: spec.name,
+            a,
+            point_in_a: spec.point_in_a - bodies[a.index()].centre_in_link,
+            b,
+            point_in_b: spec.point_in_b - b.map_or(DVec3::ZERO, |b| bodies[b.index()].centre_in_link),
+            stiffness: spec.stiffness,
+            damping: spec.damping,
+            rest_length: spec.rest_length,
+        })
+    }
+
+    fn tracker(&mut self, spec: TrackerSpec, bodies: &[Body]) -> Option<Tracker> {
+        let part = format!("tracker \"{}\"", spec.name);
+        for (what, value) in [
+            ("its stiffness", spec.stiffness),
+            ("its damping", spec.damping),
+            ("its rotation stiffness", spec.rotation_stiffness),
+            ("its rotation damping", spec.rotation_damping),
+        ] {
+            self.non_negative("model/tracker", &part, what, value);
+        }
+        self.finite(&part, "its point", spec.point.is_finite());
+        let body = self.resolve_body(&spec.body, &part, bodies.len())?;
+        Some(Tracker {
+            name: spec.name,
+            body,
+            point: spec.point - bodies[body.index()].centre_in_link,
+            stiffness: spec.stiffness,
+            damping: spec.damping,
+            rotation_stiffness: spec.rotation_stiffness,
+            rotation_damping: spec.rotation_damping,
+        })
+    }
+}
+
+/// Inertia of a point mass about the origin.
+fn about(p: DVec3, mass: f64) -> DMat3 {
+    (DMat3::from_diagonal(DVec3::splat(p.length_squared())) - outer(p)) * mass
+}
+
+/// What is wrong with an inertia tensor, if anything.
+///
+/// With `C = ½ tr(I) 1 − I` (the second moments of mass), `I` is that of a real body when `C` has no negative
+/// eigenvalue: this is the triangle inequality of the principal moments, told by principal minors.
+fn inertia_fault(i: DMat3) -> Option<String> {
+    if !i.is_finite() {
+        return Some("its inertia is not finite".into());
+    }
+    let trace = i.x_axis.x + i.y_axis.y + i.z_axis.z;
+    let slack = 1e-9 * trace; // rounding in files: a thin rod has a zero moment
+    let minors = |m: DMat3| {
+        let (a, b, c) = (m.x_axis.x, m.y_axis.y, m.z_axis.z);
+        let (d, e, f) = (m.x_axis.y, m.x_axis.z, m.y_axis.z);
+        let s = slack;
+        a >= -s
+            && b >= -s
+            && c >= -s
+            && a * b - d * d >= -s * trace
+            && a * c - e * e >= -s * trace
+            && b * c - f * f >= -s * trace
+            && m.determinant() >= -s * trace * trace
+    };
+    if !(trace > 0.0 && minors(i)) {
+        return Some("its inertia is not positive".into());
+    }
+    if i.determinant() <= 1e-30 * trace.powi(3) {
+        return Some("its inertia is singular: a moment is zero".into());
+    }
+    (!minors(DMat3::from_diagonal(DVec3::splat(0.5 * trace)) - i))
+        .then(|| "its principal moments break the triangle inequality".into())
+}
+
+/// What a user should know although the model is accepted.
+fn warnings(model: &Model) -> Vec<Warning> {
+    let mut out = Vec::new();
+    let state = model.start();
+    for (k, joint) in model.joints.iter().enumerate() {
+        let relative = state.relative_rotation(model, joint);
+        let (s1, s2, _) = joint::swing_twist(relative);
+        let slide =
+            joint.relative_translation(state.bodies[joint.child.index()].pose(), model.parent_pose(joint, &state)).x;
+        let l = &joint.limits;
+        let tolerance = 1e-9; // rad or m: a pose on the limit, to rounding
+        let outside = l.angle.is_some_and(|r| r.excess(state.joints[k].angle).abs() > tolerance)
+            || l.swing.is_some_and(|e| e.violation(s1, s2).0 > tolerance)
+            || l.slide.is_some_and(|r| r.excess(slide).abs() > tolerance);
+        if outside {
+            out.push(Problem {
+                code: "model/start-outside-limit",
+                part: format!("joint \"{}\"", joint.name),
+                what: "the start pose is outside its limit".into(),
+                remedy: "the limit acts softly until the pose is inside; widen the limit or move the start pose".into(),
+            });
+        }
+    }
+    for id in &model.topology.loops {
+        out.push(Problem {
+            code: "model/loop",
+            part: format!("joint \"{}\"", model.joint(*id).name),
+            what: "it closes a loop".into(),
+            remedy: "solver tree refuses loops so far: leave the joint out, or replace it by an anchor spring".into(),
+        });
+    }
+    out
+}

@@ -1,0 +1,366 @@
+//! Joints: which relative motions they forbid, by how much they are violated, and the rows that say so.
+//!
+//! This is the only file that knows the kinds of joint. A joint holds side `a` (the child body) to side `b` (the
+//! parent body or the world) through a frame on each. X of a joint frame is its main axis: the axis of a hinge, the
+//! direction of a slider, the twist axis of a ball, the normal of a plane. A joint is a mask of constrained
+//! directions [Faure 1998, §2]; the names are presets.
+//!
+//! Every row is bilinear in vectors carried by the two bodies, so its derivative is exact and simple. With
+//! `r` the levers from the centres of mass, `d = p_a − p_b` and axes `a_k`, `b_k` of the two frames:
+//!
+//! | constrained | residual C | row of a `[linear; angular]` | row of b |
+//! |---|---|---|---|
+//! | all translations | `d` (world axes) | `[I, −[r_a]]` | `[−I, [r_b]]` |
+//! | translation k | `b_k·d` | `[b_k, r_a×b_k]` | `[−b_k, −(r_b+d)×b_k]` |
+//! | one rotation i | `a_{i+2}·b_{i+1}` | `[0, a_{i+2}×b_{i+1}]` | negative |
+//! | two rotations, i free | `a_i·b_{i+1}`, `a_i·b_{i+2}` | `[0, a_i×b_k]` | negative |
+//! | three rotations | `a_x·b_y`, `a_y·b_z`, `a_z·b_x` | `[0, a_i×b_{i+1}]` | negative |
+
+use super::{BodyId, Limits, Motor, RotationSpring, SlideSpring};
+use crate::maths::{Pose, Twist};
+use glam::{DMat3, DQuat, DVec3};
+
+/// The constrained directions of a joint, in its frame: three translations, three rotations.
+///
+/// ```
+/// use supple::JointMask;
+/// assert_eq!(JointMask::HINGE.rows(), 5);
+/// assert_eq!(JointMask::BALL.free(), 3);
+/// assert_eq!(JointMask::from_bits(0b000111), JointMask::BALL);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct JointMask(u8);
+
+impl JointMask {
+    /// Translation along X is constrained.
+    pub const TX: u8 = 1;
+    /// Translation along Y is constrained.
+    pub const TY: u8 = 2;
+    /// Translation along Z is constrained.
+    pub const TZ: u8 = 4;
+    /// Rotation about X is constrained.
+    pub const RX: u8 = 8;
+    /// Rotation about Y is constrained.
+    pub const RY: u8 = 16;
+    /// Rotation about Z is constrained.
+    pub const RZ: u8 = 32;
+
+    /// The points coincide; all rotations are free.
+    pub const BALL: JointMask = JointMask(7);
+    /// Rotation about X only.
+    pub const HINGE: JointMask = JointMask(7 | Self::RY | Self::RZ);
+    /// Two rotations, about Y of the parent's frame and Z of the child's; twist about X is blocked (Cardan joint).
+    pub const UNIVERSAL: JointMask = JointMask(7 | Self::RX);
+    /// Nothing is free.
+    pub const WELD: JointMask = JointMask(63);
+    /// Translation along X only.
+    pub const PRISMATIC: JointMask = JointMask(63 & !Self::TX);
+    /// Translation along X and rotation about X.
+    pub const CYLINDRICAL: JointMask = JointMask(63 & !Self::TX & !Self::RX);
+    /// Two planes stay on each other: translations along Y and Z, rotation about X.
+    pub const PLANAR: JointMask = JointMask(Self::TX | Self::RY | Self::RZ);
+    /// The child's point stays on the parent's X line; all rotations are free.
+    pub const POINT_ON_LINE: JointMask = JointMask(Self::TY | Self::TZ);
+    /// The child's point stays in the parent's plane normal to X; all rotations are free.
+    pub const POINT_ON_PLANE: JointMask = JointMask(Self::TX);
+    /// Nothing is constrained: a floating body, or a place for springs.
+    pub const FREE: JointMask = JointMask(0);
+
+    /// The presets with their names.
+    pub const PRESETS: [(&'static str, JointMask); 10] = [
+        ("ball", Self::BALL),
+        ("hinge", Self::HINGE),
+        ("universal", Self::UNIVERSAL),
+        ("weld", Self::WELD),
+        ("prismatic", Self::PRISMATIC),
+        ("cylindrical", Self::CYLINDRICAL),
+        ("planar", Self::PLANAR),
+        ("point-on-line", Self::POINT_ON_LINE),
+        ("point-on-plane", Self::POINT_ON_PLANE),
+        ("free", Self::FREE),
+    ];
+
+    /// Any of the 64 masks; bits as in [`JointMask::TX`] and its fellows.
+    pub const fn from_bits(bits: u8) -> JointMask {
+        JointMask(bits & 63)
+    }
+
+    /// The six bits.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The preset's name, or the constrained directions (`tx ry`).
+    pub fn name(self) -> String {
+        if let Some((name, _)) = Self::PRESETS.iter().find(|(_, mask)| *mask == self) {
+            return (*name).to_owned();
+        }
+        let words = ["tx", "ty", "tz", "rx", "ry", "rz"];
+        (0..6).filter(|k| self.0 >> k & 1 == 1).map(|k| words[k]).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Number of constrained directions.
+    pub const fn rows(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Number of free directions.
+    pub const fn free(self) -> usize {
+        6 - self.rows()
+    }
+
+    /// Whether translation along axis `k` of the parent's frame is constrained.
+    pub const fn holds_translation(self, k: usize) -> bool {
+        self.0 >> k & 1 == 1
+    }
+
+    /// Whether all three translations are constrained.
+    pub const fn holds_point(self) -> bool {
+        self.0 & 7 == 7
+    }
+
+    /// What the joint does to rotation.
+    pub const fn rotation(self) -> RotationKind {
+        match self.0 >> 3 {
+            0 => RotationKind::Free,
+            1 => RotationKind::Cardan(0),
+            2 => RotationKind::Cardan(1),
+            4 => RotationKind::Cardan(2),
+            6 => RotationKind::Axis(0),
+            5 => RotationKind::Axis(1),
+            3 => RotationKind::Axis(2),
+            _ => RotationKind::Held,
+        }
+    }
+}
+
+/// How a joint constrains rotation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RotationKind {
+    /// Not at all.
+    Free,
+    /// Rotation about axis i is blocked: axis i+2 of the child stays perpendicular to axis i+1 of the parent.
+    Cardan(usize),
+    /// Only rotation about axis i is free.
+    Axis(usize),
+    /// Rotation is held.
+    Held,
+}
+
+/// A joint of the [`Model`](crate::Model).
+#[derive(Clone, Debug)]
+pub struct Joint {
+    /// Unique among the joints.
+    pub name: String,
+    /// Side a.
+    pub child: BodyId,
+    /// Side b; `None` is the world.
+    pub parent: Option<BodyId>,
+    /// The constrained directions.
+    pub mask: JointMask,
+    /// The joint's frame in the child's body coordinates (origin at the centre of mass, link axes).
+    pub child_from_joint: Pose,
+    /// The joint's frame in the parent's body coordinates, or in the world.
+    pub parent_from_joint: Pose,
+    /// Spring and damper on the free rotations.
+    pub rotation_spring: RotationSpring,
+    /// Spring and damper on the free translations.
+    pub slide_spring: SlideSpring,
+    /// Ranges and the swing ellipse.
+    pub limits: Limits,
+    /// Motor or servo on the free directions.
+    pub motor: Option<Motor>,
+}
+
+/// One scalar constraint row: `C` and its derivative with respect to the motion of both sides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Row {
+    /// `C`, metres for translations, sines of angles for rotations.
+    pub residual: f64,
+    /// Row of a, [linear; angular].
+    pub a: Twist,
+    /// Row of b; meaningless for the world.
+    pub b: Twist,
+    /// `d²C/dt²` at zero acceleration: `J̇ V`.
+    pub bias: f64,
+}
+
+/// The rows of one joint at one pose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows {
+    rows: [Row; 6],
+    count: usize,
+}
+
+impl Rows {
+    fn push(&mut self, row: Row) {
+        self.rows[self.count] = row;
+        self.count += 1;
+    }
+}
+
+impl std::ops::Deref for Rows {
+    type Target = [Row];
+    fn deref(&self) -> &[Row] {
+        &self.rows[..self.count]
+    }
+}
+
+/// Where the two sides of a joint are.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides {
+    /// Pose of a.
+    pub a: Pose,
+    /// Velocity of a.
+    pub a_velocity: Twist,
+    /// Pose of b (identity for the world).
+    pub b: Pose,
+    /// Velocity of b (zero for the world).
+    pub b_velocity: Twist,
+}
+
+impl Joint {
+    /// The constraint rows at these poses: first translations, then rotations.
+    pub fn rows(&self, sides: &Sides) -> Rows {
+        let Sides { a, a_velocity: va, b, b_velocity: vb } = *sides;
+        let (wa, wb) = (va.angular, vb.angular);
+        let mut rows = Rows::default();
+
+        let r_a = a.rotation * self.child_from_joint.translation;
+        let r_b = b.rotation * self.parent_from_joint.translation;
+        let d = a.translation + r_a - b.translation - r_b;
+        let d_rate = va.at(r_a) - vb.at(r_b);
+        let d_bias = wa.cross(wa.cross(r_a)) - wb.cross(wb.cross(r_b));
+        let frame_b = DMat3::from_quat(b.rotation * self.parent_from_joint.rotation);
+        for k in 0..3 {
+            if !self.mask.holds_translation(k) {
+                continue;
+            }
+            if self.mask.holds_point() {
+                let t = DVec3::AXES[k];
+                rows.push(Row {
+                    residual: d[k],
+                    a: Twist::new(t, r_a.cross(t)),
+                    b: Twist::new(-t, -r_b.cross(t)),
+                    bias: d_bias[k],
+                });
+            } else {
+                let t = frame_b.col(k);
+                let t_rate = wb.cross(t);
+                rows.push(Row {
+                    residual: t.dot(d),
+                    a: Twist::new(t, r_a.cross(t)),
+                    b: Twist::new(-t, -(r_b + d).cross(t)),
+                    bias: t.dot(d_bias) + 2.0 * t_rate.dot(d_rate) + wb.cross(t_rate).dot(d),
+                });
+            }
+        }
+
+        let frame_a = DMat3::from_quat(a.rotation * self.child_from_joint.rotation);
+        for &(i, k) in rotation_pairs(self.mask.rotation()) {
+            // C = u·w with u carried by a, w by b;  Ċ = (u×w)·(ω_a − ω_b)
+            let (u, w) = (frame_a.col(i), frame_b.col(k));
+            let direction = u.cross(w);
+            let (u_rate, w_rate) = (wa.cross(u), wb.cross(w));
+            rows.push(Row {
+                residual: u.dot(w),
+                a: Twist::new(DVec3::ZERO, direction),
+                b: Twist::new(DVec3::ZERO, -direction),
+                bias: wa.cross(u_rate).dot(w) + 2.0 * u_rate.dot(w_rate) + u.dot(wb.cross(w_rate)),
+            });
+        }
+        rows
+    }
+
+    /// The rotation of the child's joint frame in the parent's: identity when the frames are aligned.
+    pub fn relative_rotation(&self, a: DQuat, b: DQuat) -> DQuat {
+        (b * self.parent_from_joint.rotation).conjugate() * (a * self.child_from_joint.rotation)
+    }
+
+    /// How far the child's point is from the parent's, in the parent's joint axes \[m\].
+    pub fn relative_translation(&self, a: Pose, b: Pose) -> DVec3 {
+        let p_a = a.transform_point(self.child_from_joint.translation);
+        let p_b = b.transform_point(self.parent_from_joint.translation);
+        (b.rotation * self.parent_from_joint.rotation).conjugate() * (p_a - p_b)
+    }
+
+    /// How far the joint is open: distance along constrained translations \[m\] and angle across constrained
+    /// rotations \[rad, by its sine\].
+    pub fn gap(&self, a: Pose, b: Pose) -> (f64, f64) {
+        let mut d = self.relative_translation(a, b);
+        for k in 0..3 {
+            if !self.mask.holds_translation(k) {
+                d[k] = 0.0;
+            }
+        }
+        let (frame_a, frame_b) = (
+            DMat3::from_quat(a.rotation * self.child_from_joint.rotation),
+            DMat3::from_quat(b.rotation * self.parent_from_joint.rotation),
+        );
+        let squared: f64 =
+            rotation_pairs(self.mask.rotation()).iter().map(|&(i, k)| frame_a.col(i).dot(frame_b.col(k)).powi(2)).sum();
+        (d.length(), squared.sqrt())
+    }
+
+    /// The axis about which the joint counts turns: that of a hinge, else the twist axis X of a joint whose twist is
+    /// free; `None` when rotation is held or twist is blocked.
+    pub fn turning_axis(&self) -> Option<usize> {
+        match self.mask.rotation() {
+            RotationKind::Axis(i) => Some(i),
+            RotationKind::Free => Some(0),
+            RotationKind::Cardan(_) | RotationKind::Held => None,
+        }
+    }
+
+    /// The angle about [`turning_axis`](Self::turning_axis), of all its values the one nearest `last` \[rad\].
+    pub fn angle_near(&self, relative: DQuat, last: f64) -> f64 {
+        let Some(axis) = self.turning_axis() else { return 0.0 };
+        let angle = twist_angle(relative, axis);
+        angle + std::f64::consts::TAU * ((last - angle) / std::f64::consts::TAU).round()
+    }
+}
+
+/// The pairs (axis of the child's frame, axis of the parent's) that must stay perpendicular.
+pub fn rotation_pairs(kind: RotationKind) -> &'static [(usize, usize)] {
+    match kind {
+        RotationKind::Free => &[],
+        RotationKind::Cardan(0) => &[(2, 1)],
+        RotationKind::Cardan(1) => &[(0, 2)],
+        RotationKind::Cardan(_) => &[(1, 0)],
+        RotationKind::Axis(0) => &[(0, 1), (0, 2)],
+        RotationKind::Axis(1) => &[(1, 2), (1, 0)],
+        RotationKind::Axis(_) => &[(2, 0), (2, 1)],
+        RotationKind::Held => &[(0, 1), (1, 2), (2, 0)],
+    }
+}
+
+/// The twist of `relative` about axis `k`, in (−π, π] \[rad\].
+pub fn twist_angle(relative: DQuat, k: usize) -> f64 {
+    let v = [relative.x, relative.y, relative.z][k];
+    let (v, w) = if relative.w < 0.0 { (-v, -relative.w) } else { (v, relative.w) };
+    2.0 * v.atan2(w)
+}
+
+/// Swing and twist of `relative = swing · twist(X)`: the swing as a rotation vector `(s1, s2)` about Y and Z, the
+/// twist angle about X \[rad\].
+///
+/// ```
+/// use glam::{DQuat, DVec3};
+/// use supple::model::joint::swing_twist;
+/// let q = DQuat::from_scaled_axis(DVec3::new(0.0, 0.3, -0.4)) * DQuat::from_rotation_x(0.7);
+/// let (s1, s2, twist) = swing_twist(q);
+/// assert!((s1 - 0.3).abs() < 1e-14 && (s2 + 0.4).abs() < 1e-14 && (twist - 0.7).abs() < 1e-14);
+/// ```
+pub fn swing_twist(relative: DQuat) -> (f64, f64, f64) {
+    let q = if relative.w < 0.0 { -relative } else { relative };
+    let w_s = q.w.hypot(q.x);
+    if w_s < 1e-12 {
+        // half a turn of swing: the twist is undetermined; take none
+        return (std::f64::consts::PI * q.y, std::f64::consts::PI * q.z, 0.0);
+    }
+    let (c, s) = (q.w / w_s, q.x / w_s);
+    let (y, z) = (c * q.y - s * q.z, s * q.y + c * q.z);
+    let sin_half = y.hypot(z);
+    let scale = if sin_half < 1e-9 { 2.0 / w_s } else { 2.0 * sin_half.atan2(w_s) / sin_half };
+    (scale * y, scale * z, 2.0 * s.atan2(c))
+}

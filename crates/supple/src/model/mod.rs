@@ -1,0 +1,150 @@
+//! The model: everything that is constant during a run, built and checked once.
+
+pub mod actuator;
+pub mod body;
+pub mod builder;
+pub mod joint;
+pub mod limit;
+pub mod shape;
+pub mod spring;
+pub mod state;
+pub mod topology;
+
+pub use actuator::{Motor, ServoTarget};
+pub use body::{Body, PlacedShape};
+pub use builder::{
+    AnchorSpringSpec, BodyRef, BodySpec, JointSpec, ModelBuilder, ModelError, Problem, TrackerSpec, Warning,
+};
+pub use joint::{Joint, JointMask, RotationKind};
+pub use limit::{Limits, Range, SwingEllipse};
+pub use shape::{Shape, ShapeFault, Solid};
+pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
+pub use state::{BodyState, JointState, State};
+pub use topology::{Topology, TreeNode};
+
+use crate::maths::Pose;
+
+/// A body of a [`Model`], by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct BodyId(pub u32);
+
+/// A joint of a [`Model`], by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct JointId(pub u32);
+
+/// A tracker of a [`Model`], by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TrackerId(pub u32);
+
+impl BodyId {
+    /// Index into [`Model::bodies`] and [`State::bodies`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl JointId {
+    /// Index into [`Model::joints`] and [`State::joints`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl TrackerId {
+    /// Index into [`Model::trackers`] and [`Input::targets`](crate::Input::targets).
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Everything that is constant during a run. Made by [`ModelBuilder`]; not changed afterwards.
+#[derive(Clone, Debug)]
+pub struct Model {
+    bodies: Vec<Body>,
+    joints: Vec<Joint>,
+    anchor_springs: Vec<AnchorSpring>,
+    trackers: Vec<Tracker>,
+    topology: Topology,
+    warnings: Vec<Warning>,
+}
+
+impl Model {
+    /// The bodies, in the order they were added.
+    pub fn bodies(&self) -> &[Body] {
+        &self.bodies
+    }
+
+    /// The joints, in the order they were added.
+    pub fn joints(&self) -> &[Joint] {
+        &self.joints
+    }
+
+    /// Springs between anchors.
+    pub fn anchor_springs(&self) -> &[AnchorSpring] {
+        &self.anchor_springs
+    }
+
+    /// Springs to tracked poses.
+    pub fn trackers(&self) -> &[Tracker] {
+        &self.trackers
+    }
+
+    /// The spanning tree.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// What the builder noticed but accepted.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// One body.
+    pub fn body(&self, id: BodyId) -> &Body {
+        &self.bodies[id.index()]
+    }
+
+    /// One joint.
+    pub fn joint(&self, id: JointId) -> &Joint {
+        &self.joints[id.index()]
+    }
+
+    /// The body of this name.
+    pub fn find_body(&self, name: &str) -> Option<BodyId> {
+        self.bodies.iter().position(|b| b.name == name).map(|i| BodyId(i as u32))
+    }
+
+    /// The joint of this name.
+    pub fn find_joint(&self, name: &str) -> Option<JointId> {
+        self.joints.iter().position(|j| j.name == name).map(|i| JointId(i as u32))
+    }
+
+    /// The tracker of this name.
+    pub fn find_tracker(&self, name: &str) -> Option<TrackerId> {
+        self.trackers.iter().position(|t| t.name == name).map(|i| TrackerId(i as u32))
+    }
+
+    /// The state at the start: bodies where they were built, at rest, at time 0.
+    pub fn start(&self) -> State {
+        let bodies: Vec<BodyState> = self.bodies.iter().map(|b| BodyState::at_rest(b.start)).collect();
+        let mut state =
+            State { time: 0.0, last_dt: 0.0, bodies, joints: vec![JointState::default(); self.joints.len()] };
+        state.recount_turns(self);
+        state
+    }
+
+    /// Total mass \[kg\].
+    pub fn mass(&self) -> f64 {
+        self.bodies.iter().map(|b| b.mass).sum()
+    }
+
+    /// Pose of side b of a joint: the parent's, or the world's.
+    pub fn parent_pose(&self, joint: &Joint, state: &State) -> Pose {
+        joint.parent.map_or(Pose::IDENTITY, |p| state.bodies[p.index()].pose())
+    }
+
+    /// Poses and velocities of both sides of a joint.
+    pub fn sides(&self, joint: &Joint, state: &State) -> joint::Sides {
+        let a = &state.bodies[joint.child.index()];
+        let b = joint.parent.map_or(BodyState::at_rest(Pose::IDENTITY), |p| state.bodies[p.index()]);
+        joint::Sides { a: a.pose(), a_velocity: a.velocity, b: b.pose(), b_velocity: b.velocity }
+    }
+}

@@ -1,0 +1,102 @@
+//! The state: all that is needed to go on, nothing derived. A clone is a snapshot.
+
+use super::{Model, joint::Joint};
+use crate::maths::{Pose, Twist};
+use glam::{DQuat, DVec3};
+
+/// Pose of a body's centre of mass, with link axes, and its velocity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BodyState {
+    /// Centre of mass in the world \[m\].
+    pub position: DVec3,
+    /// Body axes to world axes.
+    pub orientation: DQuat,
+    /// Velocity of the centre of mass and angular velocity, world axes.
+    pub velocity: Twist,
+}
+
+impl BodyState {
+    /// At a pose, without velocity.
+    pub fn at_rest(pose: Pose) -> BodyState {
+        BodyState { position: pose.translation, orientation: pose.rotation, velocity: Twist::ZERO }
+    }
+
+    /// `world_from_body`.
+    pub fn pose(&self) -> Pose {
+        Pose::new(self.orientation, self.position)
+    }
+
+    /// Velocity of the point with these body coordinates \[m/s\].
+    pub fn velocity_at(&self, point: DVec3) -> DVec3 {
+        self.velocity.at(self.orientation * point)
+    }
+
+    /// Whether every number is finite.
+    pub fn is_finite(&self) -> bool {
+        self.position.is_finite() && self.orientation.is_finite() && self.velocity.is_finite()
+    }
+}
+
+/// What a joint must remember from step to step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct JointState {
+    /// Unwrapped angle of a hinge, or twist of a ball \[rad\]: turns are counted.
+    pub angle: f64,
+}
+
+/// Everything needed to continue a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// \[s\]
+    pub time: f64,
+    /// Length of the last step \[s\]; 0 before the first.
+    pub last_dt: f64,
+    /// By [`BodyId`](super::BodyId).
+    pub bodies: Vec<BodyState>,
+    /// By [`JointId`](super::JointId).
+    pub joints: Vec<JointState>,
+}
+
+impl State {
+    /// Whether every number is finite.
+    pub fn is_finite(&self) -> bool {
+        self.time.is_finite()
+            && self.bodies.iter().all(BodyState::is_finite)
+            && self.joints.iter().all(|j| j.angle.is_finite())
+    }
+
+    /// Takes every joint's angle from the poses, in (−π, π]: call it after placing bodies by hand.
+    pub fn recount_turns(&mut self, model: &Model) {
+        for (k, joint) in model.joints().iter().enumerate() {
+            self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), 0.0);
+        }
+    }
+
+    /// The rotation of a joint's child frame in its parent frame.
+    pub fn relative_rotation(&self, model: &Model, joint: &Joint) -> DQuat {
+        let a = self.bodies[joint.child.index()].orientation;
+        joint.relative_rotation(a, model.parent_pose(joint, self).rotation)
+    }
+
+    /// A number that differs when any bit of the state differs (FNV-1a over the bits).
+    pub fn hash(&self) -> u64 {
+        let mut hash = 0xcbf29ce484222325u64;
+        let mut eat = |x: f64| {
+            for byte in x.to_bits().to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100000001b3);
+            }
+        };
+        eat(self.time);
+        eat(self.last_dt);
+        for b in &self.bodies {
+            b.position.to_array().into_iter().for_each(&mut eat);
+            b.orientation.to_array().into_iter().for_each(&mut eat);
+            b.velocity.linear.to_array().into_iter().for_each(&mut eat);
+            b.velocity.angular.to_array().into_iter().for_each(&mut eat);
+        }
+        for j in &self.joints {
+            eat(j.angle);
+        }
+        hash
+    }
+}

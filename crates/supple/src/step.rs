@@ -1,0 +1,295 @@
+//! One step: the pipeline. Read this first.
+
+use crate::input::Input;
+use crate::maths::Wrench;
+use crate::model::{BodyId, JointId, Model, State};
+use crate::solver::{Solver, tree};
+
+/// What a step measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Largest distance by which a joint's points are apart at the end \[m\].
+    pub max_joint_gap: f64,
+    /// Largest sine of an angle by which a joint's constrained axes are off at the end.
+    pub max_joint_tilt: f64,
+    /// The joint with the largest gap.
+    pub widest_joint: Option<JointId>,
+    /// Parts into which the step was divided.
+    pub substeps: u32,
+    /// Factorisations done.
+    pub factorisations: u32,
+    /// Right-hand sides solved.
+    pub solves: u32,
+    /// Parts that failed and were done again in halves.
+    pub fallbacks: u32,
+    /// Joint limits that acted.
+    pub limits_active: u32,
+    /// Contacts (none until they are built).
+    pub contacts: u32,
+}
+
+impl Report {
+    /// Adds a later part of the same step: counts add up, gaps are those at the end.
+    fn then(self, later: Report) -> Report {
+        Report {
+            substeps: self.substeps + later.substeps,
+            factorisations: self.factorisations + later.factorisations,
+            solves: self.solves + later.solves,
+            fallbacks: self.fallbacks + later.fallbacks,
+            limits_active: self.limits_active.max(later.limits_active),
+            ..later
+        }
+    }
+}
+
+/// Why a step was not done. The state is as it was before.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StepError {
+    /// The step's length cannot be used.
+    #[error("the step's length is {dt} s: give a finite value above 0 [step/dt]")]
+    Dt {
+        /// \[s\]
+        dt: f64,
+    },
+    /// A part of the input is not finite, negative where it must not be, or names something that does not exist.
+    #[error("{part} of the input is wrong: {what} [step/input]")]
+    Input {
+        /// `gravity`, `drag 2`.
+        part: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The state does not belong to the model.
+    #[error("the state has {found} {what}, the model {expected}: make it with Model::start [step/mismatch]")]
+    Mismatch {
+        /// Bodies or joints.
+        what: &'static str,
+        /// In the state.
+        found: usize,
+        /// In the model.
+        expected: usize,
+    },
+    /// The model has loops, which this solver does not solve.
+    #[error(
+        "joint \"{joint}\" closes a loop, which solver tree does not solve: leave it out or use an anchor spring [step/loops]"
+    )]
+    Loops {
+        /// Name of the first such joint.
+        joint: String,
+    },
+    /// The state given was not finite, or the motion grew beyond all numbers.
+    #[error("body \"{body}\" has a position or velocity that is not finite: {remedy} [step/not-finite]")]
+    NotFinite {
+        /// Name of the first such body.
+        body: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The linear system has no solution at a joint.
+    #[error(
+        "joint \"{joint}\" is in a pose its constraints cannot be solved at: start closer to an assembled pose [step/factor]"
+    )]
+    Factor {
+        /// The joint's name.
+        joint: String,
+    },
+}
+
+impl StepError {
+    /// Stable code, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StepError::Dt { .. } => "step/dt",
+            StepError::Input { .. } => "step/input",
+            StepError::Mismatch { .. } => "step/mismatch",
+            StepError::Loops { .. } => "step/loops",
+            StepError::NotFinite { .. } => "step/not-finite",
+            StepError::Factor { .. } => "step/factor",
+        }
+    }
+}
+
+/// Scratch, made once from the model. Nothing in it affects a result: a fresh one gives the same step bit for bit.
+pub struct Work {
+    tree: tree::TreeWork,
+    /// The state at the start of a step of several parts.
+    saved: State,
+}
+
+impl Work {
+    /// Scratch for this model.
+    pub fn new(model: &Model) -> Work {
+        Work { tree: tree::TreeWork::new(model), saved: model.start() }
+    }
+
+    /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
+    /// \[N·s, N·m·s\]: constraint, spring, limit and motor together. Empty unless the solver was told to keep them.
+    pub fn joint_impulses(&self) -> &[Wrench] {
+        self.tree.joint_impulses()
+    }
+}
+
+/// Why a part of a step failed; the step tries again in halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A number overflowed at this body.
+    NotFinite(BodyId),
+    /// This joint's pivot could not be inverted.
+    Factor(JointId),
+}
+
+impl Failure {
+    fn describe(self, model: &Model) -> StepError {
+        match self {
+            Failure::NotFinite(body) => StepError::NotFinite {
+                body: model.body(body).name.clone(),
+                remedy: "use a smaller dt or softer springs",
+            },
+            Failure::Factor(joint) => StepError::Factor { joint: model.joint(joint).name.clone() },
+        }
+    }
+}
+
+/// How often a failed part may be halved.
+const MAX_HALVINGS: u32 = 6;
+
+/// Advances `state` by `input.dt`.
+///
+/// On error the state is as it was. The same model, state and input give the same bits.
+pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
+    check(model, input, state)?;
+    let parts = input.substeps.max(1);
+    let h = input.dt / f64::from(parts);
+    if parts > 1 {
+        work.saved.clone_from(state);
+    }
+    let mut report = Report::default();
+    for part in 0..parts {
+        match substep(model, input, h, state, work) {
+            Ok(done) => report = report.then(done),
+            Err(failure) => {
+                if part == 0 {
+                    work.saved.clone_from(state);
+                }
+                match halves(model, input, h, failure, MAX_HALVINGS, state, work) {
+                    Ok(done) => report = report.then(done),
+                    Err(failure) => {
+                        state.clone_from(&work.saved);
+                        return Err(failure.describe(model));
+                    }
+                }
+            }
+        }
+    }
+    state.time += input.dt;
+    state.last_dt = h;
+    Ok(report)
+}
+
+/// Does a part that failed as its two halves.
+fn halves(
+    model: &Model,
+    input: &Input,
+    h: f64,
+    failure: Failure,
+    halvings: u32,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    if halvings == 0 {
+        return Err(failure);
+    }
+    let mut report = Report { fallbacks: 1, ..Report::default() };
+    for _ in 0..2 {
+        let done = match substep(model, input, 0.5 * h, state, work) {
+            Ok(done) => done,
+            Err(failure) => halves(model, input, 0.5 * h, failure, halvings - 1, state, work)?,
+        };
+        report = report.then(done);
+    }
+    Ok(report)
+}
+
+/// One part `h` of a step. On failure the state is that of its start.
+fn substep(model: &Model, input: &Input, h: f64, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    match input.solver {
+        Solver::Tree(settings) => tree::substep(model, input, settings, h, state, &mut work.tree),
+    }
+}
+
+/// Everything that must hold before a step.
+fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
+    if !(input.dt.is_finite() && input.dt > 0.0) {
+        return Err(StepError::Dt { dt: input.dt });
+    }
+    for (what, found, expected) in
+        [("bodies", state.bodies.len(), model.bodies().len()), ("joints", state.joints.len(), model.joints().len())]
+    {
+        if found != expected {
+            return Err(StepError::Mismatch { what, found, expected });
+        }
+    }
+    if let Some(&id) = model.topology().loops.first() {
+        return Err(StepError::Loops { joint: model.joint(id).name.clone() });
+    }
+    if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
+        return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
+    }
+    check_input(model, input)
+}
+
+fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
+    let wrong = |part: String, what: &str| Err(StepError::Input { part, what: what.to_owned() });
+    let scale = |x: f64| x.is_finite() && x >= 0.0;
+    if !input.gravity.is_finite() {
+        return wrong("gravity".into(), "it is not finite");
+    }
+    if !(scale(input.stiffness_scale) && scale(input.damping_scale)) {
+        return wrong("a scale".into(), "it is negative or not finite");
+    }
+    if !(input.joints.is_empty() || input.joints.len() == model.joints().len()) {
+        return wrong("joints".into(), "its length is neither 0 nor the number of joints");
+    }
+    if input.targets.len() > model.trackers().len() {
+        return wrong("targets".into(), "there are more targets than trackers");
+    }
+    for (i, joint) in input.joints.iter().enumerate() {
+        let name = || format!("joint \"{}\"", model.joints()[i].name);
+        if !(scale(joint.stiffness_scale) && scale(joint.damping_scale) && joint.torque.is_finite()) {
+            return wrong(name(), "a scale or torque is negative or not finite");
+        }
+        if let Some(servo) = joint.servo
+            && !servo.is_finite()
+        {
+            return wrong(name(), "its servo target is not finite");
+        }
+    }
+    for (i, target) in input.targets.iter().enumerate() {
+        if let Some(t) = target
+            && !(t.pose.is_finite() && t.velocity.is_finite() && (t.pose.rotation.length() - 1.0).abs() < 1e-3)
+        {
+            return wrong(
+                format!("the target of tracker \"{}\"", model.trackers()[i].name),
+                "it is not finite or its rotation is not a unit quaternion",
+            );
+        }
+    }
+    for (i, drag) in input.drags.iter().enumerate() {
+        if drag.body.index() >= model.bodies().len() {
+            return wrong(format!("drag {i}"), "its body does not exist");
+        }
+        let finite = drag.point.is_finite() && drag.target.is_finite() && drag.target_velocity.is_finite();
+        if !(finite && scale(drag.stiffness) && scale(drag.damping)) {
+            return wrong(format!("drag {i}"), "a number is negative or not finite");
+        }
+    }
+    for (i, (body, wrench)) in input.wrenches.iter().enumerate() {
+        if body.index() >= model.bodies().len() {
+            return wrong(format!("wrench {i}"), "its body does not exist");
+        }
+        if !wrench.is_finite() {
+            return wrong(format!("wrench {i}"), "it is not finite");
+        }
+    }
+    Ok(())
+}
