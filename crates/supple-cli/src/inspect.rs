@@ -1,0 +1,519 @@
+//! `supple inspect`: what is in a scene.
+
+use crate::error::Error;
+use crate::output;
+use crate::table::{self, Align, Table, count, figure, given};
+use crate::terminal::Terminal;
+use clap::Args;
+use serde::Serialize;
+use std::io::{self, Write};
+use supple::glam::{DMat3, DQuat, DVec3};
+use supple::model::PlacedShape;
+use supple::{Body, Joint, JointId, JointMask, Limits, Model, Motor, Pose, Problem, Range, Shape};
+
+/// Tell what is in a scene: bodies, joints, masses, limits, problems
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// A built-in scene, with parameters after a colon: hand, chain:1000
+    scene: String,
+    /// Show every body and joint, however many there are
+    #[arg(long)]
+    all: bool,
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// More parts than this are not all shown unless asked for.
+const SHOWN_WHOLE: usize = 40;
+/// How many of them are shown then.
+const SHOWN_FIRST: usize = 20;
+
+/// Tells what is in the scene.
+pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> {
+    let scene = crate::scenes::open(&args.scene)?;
+    let model = &scene.model;
+    if args.json {
+        return output::print_json(&Document::new(&scene.name, model));
+    }
+    let shown = |parts: usize| if args.all || parts <= SHOWN_WHOLE { parts } else { SHOWN_FIRST };
+    output::print(|out| {
+        let title = format!(
+            "{}, {}",
+            count(model.bodies().len(), "body", "bodies"),
+            count(model.joints().len(), "joint", "joints")
+        );
+        writeln!(out, "{}  {}", terminal.bold(&scene.name), terminal.faint(&title))?;
+        table::write_pairs(out, terminal, &totals(model))?;
+        write_bodies(out, terminal, model, shown(model.bodies().len()))?;
+        write_joints(out, terminal, model, shown(model.joints().len()))?;
+        write_trackers(out, terminal, model, shown(model.trackers().len()))?;
+        for warning in model.warnings() {
+            writeln!(out, "\n{} {warning}", terminal.warning("warning"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Totals of a model.
+#[derive(Debug, Serialize)]
+struct Totals {
+    bodies: usize,
+    joints: usize,
+    anchor_springs: usize,
+    trackers: usize,
+    /// \[kg\]
+    mass: f64,
+    /// Free directions of the spanning tree.
+    free_directions: usize,
+    /// Bodies on the longest way from a root to a leaf.
+    longest_branch: usize,
+    /// Trees that hang on the world.
+    fixed_trees: usize,
+    /// Trees that nothing holds.
+    floating_trees: usize,
+    loops: usize,
+}
+
+impl Totals {
+    fn of(model: &Model) -> Totals {
+        let nodes = &model.topology().nodes;
+        let mask = |joint: Option<JointId>| joint.map_or(JointMask::FREE, |id| model.joint(id).mask);
+        let mut depth = vec![0usize; nodes.len()]; // parents come first
+        for (i, node) in nodes.iter().enumerate() {
+            depth[i] = 1 + node.parent.checked_sub(1).map_or(0, |parent| depth[parent]);
+        }
+        let roots = nodes.iter().filter(|node| node.parent == 0);
+        let floating_trees = roots.clone().filter(|node| mask(node.joint) == JointMask::FREE).count();
+        Totals {
+            bodies: model.bodies().len(),
+            joints: model.joints().len(),
+            anchor_springs: model.anchor_springs().len(),
+            trackers: model.trackers().len(),
+            mass: model.mass(),
+            free_directions: nodes.iter().map(|node| mask(node.joint).free()).sum(),
+            longest_branch: depth.into_iter().max().unwrap_or(0),
+            fixed_trees: roots.count() - floating_trees,
+            floating_trees,
+            loops: model.topology().loops.len(),
+        }
+    }
+}
+
+fn totals(model: &Model) -> Vec<(&'static str, String)> {
+    let totals = Totals::of(model);
+    let held = match (totals.fixed_trees, totals.floating_trees) {
+        (1, 0) => "one tree, fixed to the world".to_owned(),
+        (0, 1) => "one tree, floating".to_owned(),
+        (fixed, floating) => format!("{} trees, {fixed} fixed to the world, {floating} floating", fixed + floating),
+    };
+    let mut pairs = vec![
+        ("mass", format!("{} kg", figure(totals.mass))),
+        ("free directions", table::grouped(totals.free_directions)),
+        ("held", held),
+        ("longest branch", count(totals.longest_branch, "body", "bodies")),
+    ];
+    if totals.anchor_springs > 0 {
+        pairs.push(("anchor springs", table::grouped(totals.anchor_springs)));
+    }
+    let loops: Vec<&str> = model.topology().loops.iter().map(|id| model.joint(*id).name.as_str()).collect();
+    pairs.push(match loops.len() {
+        0 => ("loops", "none".into()),
+        n if n <= SHOWN_FIRST => ("loops", format!("closed by {}", loops.join(", "))),
+        n => ("loops", format!("{n}, closed by {} and more", loops[..SHOWN_FIRST].join(", "))),
+    });
+    pairs
+}
+
+fn write_bodies(out: &mut impl Write, terminal: &Terminal, model: &Model, shown: usize) -> io::Result<()> {
+    let mut table = Table::new([
+        ("body", Align::Left),
+        ("mass [kg]", Align::Right),
+        ("principal moments [kg·m²]", Align::Left),
+        ("shape [m]", Align::Left),
+    ]);
+    for body in &model.bodies()[..shown] {
+        let shapes: Vec<String> = body.shapes.iter().map(|placed| shape_words(&placed.shape)).collect();
+        table.row([
+            body.name.clone(),
+            figure(body.mass),
+            principal_moments(body.inertia).map(|m| format!("{m:.2e}")).join(" "),
+            if shapes.is_empty() { "none".into() } else { shapes.join(", ") },
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, terminal)?;
+    write_more(out, terminal, model.bodies().len() - shown)
+}
+
+fn write_joints(out: &mut impl Write, terminal: &Terminal, model: &Model, shown: usize) -> io::Result<()> {
+    if model.joints().is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new([
+        ("joint", Align::Left),
+        ("kind", Align::Left),
+        ("child → parent", Align::Left),
+        ("stiffness", Align::Right),
+        ("damping", Align::Right),
+        ("limits, motor", Align::Left),
+    ]);
+    for joint in &model.joints()[..shown] {
+        let parent = joint.parent.map_or("world", |id| model.body(id).name.as_str());
+        let (stiffness, damping) = spring_words(joint);
+        table.row([
+            joint.name.clone(),
+            joint.mask.name(),
+            format!("{} → {parent}", model.body(joint.child).name),
+            stiffness,
+            damping,
+            limit_words(&joint.limits, joint.motor),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, terminal)?;
+    write_more(out, terminal, model.joints().len() - shown)?;
+    writeln!(out, "  {}", terminal.faint("Stiffness in N·m/rad, damping in N·m·s/rad; of slides in N/m and N·s/m."))
+}
+
+fn write_trackers(out: &mut impl Write, terminal: &Terminal, model: &Model, shown: usize) -> io::Result<()> {
+    if model.trackers().is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new([
+        ("tracker", Align::Left),
+        ("body", Align::Left),
+        ("stiffness [N/m]", Align::Right),
+        ("damping [N·s/m]", Align::Right),
+        ("turning [N·m/rad]", Align::Right),
+        ("damping [N·m·s/rad]", Align::Right),
+    ]);
+    for t in &model.trackers()[..shown] {
+        let numbers = [t.stiffness, t.damping, t.rotation_stiffness, t.rotation_damping].map(given);
+        let [stiffness, damping, turning, turning_damping] = numbers;
+        table.row([t.name.clone(), model.body(t.body).name.clone(), stiffness, damping, turning, turning_damping]);
+    }
+    writeln!(out)?;
+    table.write(out, terminal)?;
+    write_more(out, terminal, model.trackers().len() - shown)
+}
+
+fn write_more(out: &mut impl Write, terminal: &Terminal, more: usize) -> io::Result<()> {
+    if more == 0 {
+        return Ok(());
+    }
+    writeln!(out, "  {}", terminal.faint(&format!("and {} more: --all shows them", table::grouped(more))))
+}
+
+/// The rotation spring, then the slide spring, where there are any.
+fn spring_words(joint: &Joint) -> (String, String) {
+    let (rotation, slide) = (&joint.rotation_spring, &joint.slide_spring);
+    let words = |turn: f64, slide: f64| match (turn, slide) {
+        (0.0, 0.0) => "0".to_owned(),
+        (turn, 0.0) => given(turn),
+        (0.0, slide) => format!("slide {}", given(slide)),
+        (turn, slide) => format!("{}, slide {}", given(turn), given(slide)),
+    };
+    (words(rotation.stiffness, slide.stiffness), words(rotation.damping, slide.damping))
+}
+
+fn limit_words(limits: &Limits, motor: Option<Motor>) -> String {
+    let degrees = |x: f64| if x.is_finite() { format!("{:.0}°", x.to_degrees()) } else { x.to_string() };
+    let mut words = Vec::new();
+    if let Some(Range { min, max }) = limits.angle {
+        words.push(format!("{}…{}", degrees(min), degrees(max)));
+    }
+    if let Some(swing) = limits.swing {
+        words.push(format!("swing {}×{}", degrees(swing.about_y), degrees(swing.about_z)));
+    }
+    if let Some(Range { min, max }) = limits.slide {
+        words.push(format!("slide {}…{} m", given(min), given(max)));
+    }
+    if let Some(motor) = motor {
+        words.push(format!("motor {} up to {}", given(motor.stiffness), given(motor.max)));
+    }
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}
+
+fn shape_words(shape: &Shape) -> String {
+    match shape {
+        Shape::Sphere { radius } => format!("sphere r {}", given(*radius)),
+        Shape::Cuboid { size } => format!("box {}", size.to_array().map(given).join("×")),
+        Shape::Capsule { length, radius } => format!("capsule {} r {}", given(*length), given(*radius)),
+        Shape::Cylinder { length, radius } => format!("cylinder {} r {}", given(*length), given(*radius)),
+        Shape::Hull { points } => format!("hull of {}", count(points.len(), "point", "points")),
+        Shape::Mesh { triangles, .. } => format!("mesh of {}", count(triangles.len(), "triangle", "triangles")),
+    }
+}
+
+/// The eigenvalues of a symmetric matrix, smallest first, by Jacobi's rotations.
+fn principal_moments(inertia: DMat3) -> [f64; 3] {
+    let mut m = inertia.to_cols_array_2d();
+    // Three elements a sweep, quadratic convergence: eight sweeps are more than f64 needs.
+    for _ in 0..8 {
+        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
+            if m[p][q] == 0.0 {
+                continue;
+            }
+            // tan of the angle that makes m[p][q] zero, the smaller of the two
+            let theta = (m[q][q] - m[p][p]) / (2.0 * m[p][q]);
+            let t = 1f64.copysign(theta) / (theta.abs() + theta.hypot(1.0));
+            let r = 3 - p - q;
+            let (c, s) = (1.0 / t.hypot(1.0), t / t.hypot(1.0));
+            let (rp, rq) = (c * m[r][p] - s * m[r][q], s * m[r][p] + c * m[r][q]);
+            m[p][p] -= t * m[p][q];
+            m[q][q] += t * m[p][q];
+            (m[p][q], m[q][p]) = (0.0, 0.0);
+            (m[r][p], m[p][r], m[r][q], m[q][r]) = (rp, rp, rq, rq);
+        }
+    }
+    let mut moments = [m[0][0], m[1][1], m[2][2]];
+    moments.sort_by(f64::total_cmp);
+    moments
+}
+
+/// Everything, as JSON. Orientations are w, x, y, z; a parent of null is the world.
+#[derive(Serialize)]
+struct Document<'a> {
+    scene: &'a str,
+    totals: Totals,
+    bodies: Vec<BodyEntry<'a>>,
+    joints: Vec<JointEntry<'a>>,
+    anchor_springs: Vec<AnchorSpringEntry<'a>>,
+    trackers: Vec<TrackerEntry<'a>>,
+    loops: Vec<&'a str>,
+    warnings: Vec<WarningEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct PoseEntry {
+    position: [f64; 3],
+    orientation: [f64; 4],
+}
+
+#[derive(Serialize)]
+struct BodyEntry<'a> {
+    name: &'a str,
+    mass: f64,
+    principal_moments: [f64; 3],
+    inertia: [[f64; 3]; 3],
+    centre_in_link: [f64; 3],
+    start: PoseEntry,
+    shapes: Vec<ShapeEntry>,
+}
+
+#[derive(Serialize)]
+struct ShapeEntry {
+    #[serde(flatten)]
+    shape: ShapeSizes,
+    body_from_shape: PoseEntry,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum ShapeSizes {
+    Sphere { radius: f64 },
+    Box { size: [f64; 3] },
+    Capsule { length: f64, radius: f64 },
+    Cylinder { length: f64, radius: f64 },
+    Hull { points: usize },
+    Mesh { vertices: usize, triangles: usize },
+}
+
+#[derive(Serialize)]
+struct JointEntry<'a> {
+    name: &'a str,
+    kind: String,
+    child: &'a str,
+    parent: Option<&'a str>,
+    free_directions: usize,
+    stiffness: f64,
+    damping: f64,
+    slide_stiffness: f64,
+    slide_damping: f64,
+    limits: Option<LimitsEntry>,
+    motor: Option<MotorEntry>,
+    child_from_joint: PoseEntry,
+    parent_from_joint: PoseEntry,
+}
+
+#[derive(Serialize)]
+struct LimitsEntry {
+    angle: Option<[f64; 2]>,
+    swing: Option<[f64; 2]>,
+    slide: Option<[f64; 2]>,
+    stiffness: f64,
+    damping: f64,
+    slide_stiffness: f64,
+    slide_damping: f64,
+}
+
+#[derive(Serialize)]
+struct MotorEntry {
+    stiffness: f64,
+    damping: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct AnchorSpringEntry<'a> {
+    name: &'a str,
+    a: &'a str,
+    point_in_a: [f64; 3],
+    b: Option<&'a str>,
+    point_in_b: [f64; 3],
+    stiffness: f64,
+    damping: f64,
+    rest_length: f64,
+}
+
+#[derive(Serialize)]
+struct TrackerEntry<'a> {
+    name: &'a str,
+    body: &'a str,
+    point: [f64; 3],
+    stiffness: f64,
+    damping: f64,
+    rotation_stiffness: f64,
+    rotation_damping: f64,
+}
+
+#[derive(Serialize)]
+struct WarningEntry<'a> {
+    code: &'a str,
+    part: &'a str,
+    what: &'a str,
+    remedy: &'a str,
+}
+
+impl<'a> Document<'a> {
+    fn new(scene: &'a str, model: &'a Model) -> Document<'a> {
+        let name = |id: supple::BodyId| model.body(id).name.as_str();
+        Document {
+            scene,
+            totals: Totals::of(model),
+            bodies: model.bodies().iter().map(BodyEntry::new).collect(),
+            joints: model.joints().iter().map(|joint| JointEntry::new(model, joint)).collect(),
+            anchor_springs: model
+                .anchor_springs()
+                .iter()
+                .map(|s| AnchorSpringEntry {
+                    name: &s.name,
+                    a: name(s.a),
+                    point_in_a: s.point_in_a.to_array(),
+                    b: s.b.map(name),
+                    point_in_b: s.point_in_b.to_array(),
+                    stiffness: s.stiffness,
+                    damping: s.damping,
+                    rest_length: s.rest_length,
+                })
+                .collect(),
+            trackers: model
+                .trackers()
+                .iter()
+                .map(|t| TrackerEntry {
+                    name: &t.name,
+                    body: name(t.body),
+                    point: t.point.to_array(),
+                    stiffness: t.stiffness,
+                    damping: t.damping,
+                    rotation_stiffness: t.rotation_stiffness,
+                    rotation_damping: t.rotation_damping,
+                })
+                .collect(),
+            loops: model.topology().loops.iter().map(|id| model.joint(*id).name.as_str()).collect(),
+            warnings: model
+                .warnings()
+                .iter()
+                .map(|Problem { code, part, what, remedy }| WarningEntry { code, part, what, remedy })
+                .collect(),
+        }
+    }
+}
+
+impl PoseEntry {
+    fn new(pose: Pose) -> PoseEntry {
+        let (DVec3 { x, y, z }, q): (DVec3, DQuat) = (pose.translation, pose.rotation);
+        PoseEntry { position: [x, y, z], orientation: [q.w, q.x, q.y, q.z] }
+    }
+}
+
+impl<'a> BodyEntry<'a> {
+    fn new(body: &'a Body) -> BodyEntry<'a> {
+        BodyEntry {
+            name: &body.name,
+            mass: body.mass,
+            principal_moments: principal_moments(body.inertia),
+            inertia: body.inertia.to_cols_array_2d(),
+            centre_in_link: body.centre_in_link.to_array(),
+            start: PoseEntry::new(body.start),
+            shapes: body.shapes.iter().map(ShapeEntry::new).collect(),
+        }
+    }
+}
+
+impl ShapeEntry {
+    fn new(placed: &PlacedShape) -> ShapeEntry {
+        let shape = match &placed.shape {
+            Shape::Sphere { radius } => ShapeSizes::Sphere { radius: *radius },
+            Shape::Cuboid { size } => ShapeSizes::Box { size: size.to_array() },
+            Shape::Capsule { length, radius } => ShapeSizes::Capsule { length: *length, radius: *radius },
+            Shape::Cylinder { length, radius } => ShapeSizes::Cylinder { length: *length, radius: *radius },
+            Shape::Hull { points } => ShapeSizes::Hull { points: points.len() },
+            Shape::Mesh { vertices, triangles } => {
+                ShapeSizes::Mesh { vertices: vertices.len(), triangles: triangles.len() }
+            }
+        };
+        ShapeEntry { shape, body_from_shape: PoseEntry::new(placed.body_from_shape) }
+    }
+}
+
+impl<'a> JointEntry<'a> {
+    fn new(model: &'a Model, joint: &'a Joint) -> JointEntry<'a> {
+        let limits = &joint.limits;
+        let ends = |range: Range| [range.min, range.max];
+        JointEntry {
+            name: &joint.name,
+            kind: joint.mask.name(),
+            child: &model.body(joint.child).name,
+            parent: joint.parent.map(|id| model.body(id).name.as_str()),
+            free_directions: joint.mask.free(),
+            stiffness: joint.rotation_spring.stiffness,
+            damping: joint.rotation_spring.damping,
+            slide_stiffness: joint.slide_spring.stiffness,
+            slide_damping: joint.slide_spring.damping,
+            limits: limits.any().then(|| LimitsEntry {
+                angle: limits.angle.map(ends),
+                swing: limits.swing.map(|swing| [swing.about_y, swing.about_z]),
+                slide: limits.slide.map(ends),
+                stiffness: limits.stiffness,
+                damping: limits.damping,
+                slide_stiffness: limits.slide_stiffness,
+                slide_damping: limits.slide_damping,
+            }),
+            motor: joint.motor.map(|motor| MotorEntry {
+                stiffness: motor.stiffness,
+                damping: motor.damping,
+                max: motor.max,
+            }),
+            child_from_joint: PoseEntry::new(joint.child_from_joint),
+            parent_from_joint: PoseEntry::new(joint.parent_from_joint),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn principal_moments_do_not_depend_on_the_axes() {
+        let wanted = [1.0, 2.0, 2.5];
+        let turn = DMat3::from_quat(DQuat::from_scaled_axis(DVec3::new(0.7, -1.1, 0.4)));
+        let turned = turn * DMat3::from_diagonal(DVec3::new(2.0, 2.5, 1.0)) * turn.transpose();
+        let found = principal_moments(turned);
+        // a few roundings of numbers near 1
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-14), "{found:?}");
+        assert_eq!(principal_moments(DMat3::from_diagonal(DVec3::new(3.0, 1.0, 2.0))), [1.0, 2.0, 3.0]);
+    }
+}

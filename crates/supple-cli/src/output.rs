@@ -1,0 +1,273 @@
+//! Writers: JSON documents, trajectories as CSV, charts as SVG.
+
+use crate::error::Error;
+use plotters::prelude::*;
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use supple::{Model, State};
+
+/// Files to be written, each with the ending that tells its format.
+#[derive(Debug)]
+pub(crate) struct Files {
+    files: Vec<(PathBuf, &'static str)>,
+}
+
+impl Files {
+    /// Checks before any work is done that each file has one of these endings, is named once and can be written.
+    pub(crate) fn check(paths: &[PathBuf], endings: &[&'static str]) -> Result<Files, Error> {
+        let mut files: Vec<(PathBuf, &'static str)> = Vec::new();
+        for path in paths {
+            let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+            let Some(&ending) = endings.iter().find(|known| **known == ending) else {
+                let list = endings.iter().map(|e| format!(".{e}")).collect::<Vec<_>>().join(" or ");
+                return Err(Error::wrong(
+                    "cli/output",
+                    format!("cannot tell what to write into {}", path.display()),
+                    format!("give a file that ends in {list}"),
+                ));
+            };
+            if files.iter().any(|(earlier, _)| earlier == path) {
+                return Err(Error::wrong("cli/output", format!("{} is given twice", path.display()), "give it once"));
+            }
+            check_writable(path).map_err(|e| Error::output(path, &e))?;
+            files.push((path.clone(), ending));
+        }
+        Ok(Files { files })
+    }
+
+    /// The files with this ending.
+    pub(crate) fn ending<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = &'a Path> {
+        self.files.iter().filter(move |(_, e)| *e == ending).map(|(path, _)| path.as_path())
+    }
+
+    /// Every file.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+}
+
+/// Opens the file for writing and leaves no trace. Pipes and devices are not tried: opening them may already act.
+fn check_writable(path: &Path) -> io::Result<()> {
+    if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) {
+        return Ok(());
+    }
+    let existed = path.symlink_metadata().is_ok();
+    OpenOptions::new().append(true).create(true).open(path)?;
+    if existed { Ok(()) } else { std::fs::remove_file(path) }
+}
+
+/// Writes text into a file.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(|e| Error::output(path, &e))
+}
+
+/// Writes a JSON document into a file.
+pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), Error> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        json(&mut out, document)?;
+        out.flush()
+    };
+    write().map_err(|e| Error::output(path, &e))
+}
+
+/// Prints a JSON document, the only thing on standard output.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Error> {
+    print(|out| json(out, document))
+}
+
+fn json(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
+}
+
+/// Prints to standard output through a buffer.
+pub(crate) fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> io::Result<()>) -> Result<(), Error> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).map_err(Error::stdout)
+}
+
+/// A trajectory: one row per body and frame.
+#[derive(Debug)]
+pub(crate) struct Trajectory {
+    path: PathBuf,
+    out: BufWriter<File>,
+}
+
+impl Trajectory {
+    /// Starts the file.
+    pub(crate) fn create(path: &Path) -> Result<Trajectory, Error> {
+        let file = File::create(path).map_err(|e| Error::output(path, &e))?;
+        let mut trajectory = Trajectory { path: path.to_owned(), out: BufWriter::with_capacity(1 << 16, file) };
+        let head = writeln!(trajectory.out, "time,body,x,y,z,qw,qx,qy,qz,vx,vy,vz,wx,wy,wz");
+        trajectory.told(head)?;
+        Ok(trajectory)
+    }
+
+    /// Adds the state: every number with as many digits as give the same bits back.
+    pub(crate) fn frame(&mut self, model: &Model, state: &State) -> Result<(), Error> {
+        let frame = write_frame(&mut self.out, model, state);
+        self.told(frame)
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        let end = self.out.flush();
+        self.told(end)
+    }
+
+    fn told(&self, result: io::Result<()>) -> Result<(), Error> {
+        result.map_err(|e| Error::output(&self.path, &e))
+    }
+}
+
+fn write_frame(out: &mut impl Write, model: &Model, state: &State) -> io::Result<()> {
+    for (body, s) in model.bodies().iter().zip(&state.bodies) {
+        let (q, v) = (s.orientation, s.velocity);
+        write!(out, "{:?},{}", state.time, csv_field(&body.name))?;
+        let numbers = s.position.to_array().into_iter().chain([q.w, q.x, q.y, q.z]);
+        for x in numbers.chain(v.linear.to_array()).chain(v.angular.to_array()) {
+            write!(out, ",{x:?}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A field of a CSV row, in quotes where its letters need them (RFC 4180).
+fn csv_field(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\"")).into()
+    } else {
+        text.into()
+    }
+}
+
+/// A curve or a set of points of a chart.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) label: String,
+    pub(crate) colour: RGBColor,
+    pub(crate) kind: SeriesKind,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeriesKind {
+    /// A line through dots.
+    Line,
+    /// Crosses.
+    Crosses,
+}
+
+/// The words of a chart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Captions<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) x: &'a str,
+    pub(crate) y: &'a str,
+}
+
+/// A chart with logarithmic axes, as SVG. Points that are not above zero are left out.
+pub(crate) fn log_log_chart(captions: Captions<'_>, series: &[Series]) -> Result<String, Error> {
+    let mut svg = String::new();
+    draw(&mut svg, captions, series).map_err(|e| Error::failed("cli/output", format!("cannot draw the chart: {e}")))?;
+    Ok(svg)
+}
+
+fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(), Box<dyn std::error::Error>> {
+    let drawable = |&&(x, y): &&(f64, f64)| x > 0.0 && y > 0.0 && x.is_finite() && y.is_finite();
+    let points = || series.iter().flat_map(|s| s.points.iter().filter(drawable));
+    let (x, y) = (decades(points().map(|p| p.0)), decades(points().map(|p| p.1)));
+
+    let root = SVGBackend::with_string(svg, (800, 560)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(captions.title, ("sans-serif", 20))
+        .margin(16)
+        .x_label_area_size(48)
+        .y_label_area_size(72)
+        .build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc(captions.x)
+        .y_desc(captions.y)
+        .x_label_formatter(&|x| crate::table::given(*x))
+        .y_label_formatter(&|y| crate::table::given(*y))
+        .label_style(("sans-serif", 14))
+        .axis_desc_style(("sans-serif", 16))
+        .bold_line_style(BLACK.mix(0.15))
+        .light_line_style(BLACK.mix(0.05))
+        .draw()?;
+    for s in series {
+        let points: Vec<(f64, f64)> = s.points.iter().filter(drawable).copied().collect();
+        let colour = s.colour;
+        match s.kind {
+            SeriesKind::Line => {
+                chart
+                    .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
+                    .label(&s.label)
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
+                chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
+            }
+            SeriesKind::Crosses => {
+                chart
+                    .draw_series(points.iter().map(|&p| Cross::new(p, 6, colour.stroke_width(2))))?
+                    .label(&s.label)
+                    .legend(move |(x, y)| Cross::new((x + 10, y), 5, colour.stroke_width(2)));
+            }
+        }
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .margin(12)
+        .label_font(("sans-serif", 15))
+        .background_style(WHITE.mix(0.9))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    root.present()?;
+    Ok(())
+}
+
+/// The powers of ten around the values.
+fn decades(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (min, max) = values.fold((f64::INFINITY, 0.0f64), |(min, max), v| (min.min(v), max.max(v)));
+    if max == 0.0 {
+        return (1.0, 10.0);
+    }
+    let low = min.log10().floor();
+    (10f64.powf(low), 10f64.powf(max.log10().ceil().max(low + 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_needed() {
+        assert_eq!(csv_field("left arm"), "left arm");
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+
+    #[test]
+    fn axes_end_at_powers_of_ten() {
+        assert_eq!(decades([12.0, 285.0].into_iter()), (10.0, 1000.0));
+        assert_eq!(decades([100.0].into_iter()), (100.0, 1000.0));
+        assert_eq!(decades([].into_iter()), (1.0, 10.0));
+    }
+
+    #[test]
+    fn a_chart_holds_its_words() {
+        let line =
+            |kind| Series { label: "us & them".into(), colour: BLUE, kind, points: vec![(10.0, 0.1), (1e5, 40.0)] };
+        let captions = Captions { title: "a title", x: "bones", y: "ms" };
+        let svg = log_log_chart(captions, &[line(SeriesKind::Line), line(SeriesKind::Crosses)]).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("a title") && svg.contains("us &amp; them"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert!(log_log_chart(captions, &[]).is_ok());
+    }
+}

@@ -1,0 +1,86 @@
+//! `supple scenes`, and how SCENE is opened.
+
+use crate::error::{Error, scene_names};
+use crate::output;
+use crate::table::{Align, Table};
+use crate::terminal::Terminal;
+use clap::Args;
+use serde::Serialize;
+use supple::Scene;
+use supple::scenes::catalogue;
+
+/// List the built-in scenes
+#[derive(Args, Debug)]
+pub(crate) struct ScenesArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    scenes: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    parameters: &'static str,
+    summary: &'static str,
+}
+
+/// Lists the scenes.
+pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
+    if args.json {
+        let entry = |scene: &supple::scenes::SceneInfo| Entry {
+            name: scene.name,
+            parameters: scene.parameters,
+            summary: scene.summary,
+        };
+        return output::print_json(&Document { scenes: catalogue().iter().map(entry).collect() });
+    }
+    let mut table = Table::new([("scene", Align::Left), ("parameters", Align::Left), ("what it shows", Align::Left)]);
+    for scene in catalogue() {
+        table.row([scene.name.into(), scene.parameters.into(), scene.summary.into()]);
+    }
+    output::print(|out| table.write(out, terminal))?;
+    terminal.note("\nParameters follow a colon: supple simulate chain:100");
+    Ok(())
+}
+
+/// Endings of files that later versions open.
+const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
+
+/// Opens what SCENE names.
+pub(crate) fn open(text: &str) -> Result<Scene, Error> {
+    if is_file(text) {
+        return Err(Error::wrong(
+            "cli/input-file",
+            format!("{text} is a file, and this version does not open files yet"),
+            format!("use a built-in scene: {}; `supple scenes` tells more", scene_names()),
+        ));
+    }
+    Scene::parse(text).map_err(|e| Error::scene(&e, text))
+}
+
+/// Whether the text looks like a path: names of scenes have neither dots nor slashes before their parameters.
+fn is_file(text: &str) -> bool {
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
+    let lower = text.to_lowercase();
+    name.contains(['/', '\\', '.']) || text.contains('\\') || ENDINGS.iter().any(|ending| lower.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_from_scenes() {
+        for file in ["hand.glb", "models/robot", "Robot.URDF", "C:\\rigs\\hand.gltf", "./hand", "take:1.take"] {
+            assert!(is_file(file), "{file}");
+        }
+        for scene in ["hand", "chain:1000", "chain:10,damping=0.01"] {
+            assert!(!is_file(scene), "{scene}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Values given on the command line: lengths of time such as `1/60`, and `--set key=value`.
+
+use crate::error::{Error, nearest};
+use crate::table::{given, grouped};
+use serde::Serialize;
+use supple::glam::DVec3;
+use supple::maths::lanes::Instructions;
+use supple::solver::Threads;
+use supple::{Input, Solver, TreeScheme};
+
+/// The keys of `--set` with what they take.
+const KEYS: [(&str, &str); 8] = [
+    ("substeps", "a whole number from 1 to 1000"),
+    ("gravity", "one number, m/s² downwards, or three: x,y,z"),
+    ("stiffness_scale", "a number, 0 or more"),
+    ("damping_scale", "a number, 0 or more"),
+    ("torques", "on or off"),
+    ("scheme", "published, exact or acceleration"),
+    ("threads", "one or many"),
+    ("instructions", "best or baseline"),
+];
+
+/// The help of `--set`, listing its keys.
+pub(crate) fn keys_help() -> String {
+    let lines: Vec<String> = KEYS.iter().map(|(key, takes)| format!("  {key:<17}{takes}")).collect();
+    format!("Change a setting of the run, as key=value; may be given again\n\n{}", lines.join("\n"))
+}
+
+/// Changes `input` as one `key=value` says.
+pub(crate) fn set(input: &mut Input, text: &str) -> Result<(), Error> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(Error::setting(format!("--set {text} has no value"), "write --set key=value"));
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let Some((_, takes)) = KEYS.iter().find(|(name, _)| *name == key) else {
+        let keys = || KEYS.iter().map(|(name, _)| *name);
+        let hint = nearest(key, keys()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        let list = keys().collect::<Vec<_>>().join(", ");
+        return Err(Error::setting(format!("--set does not know the key \"{key}\""), format!("{hint}Keys are {list}")));
+    };
+    assign(input, key, value)
+        .ok_or_else(|| Error::setting(format!("--set {key} cannot be \"{value}\""), format!("give {takes}")))
+}
+
+/// Assigns a known key; `None` when the value cannot be used.
+fn assign(input: &mut Input, key: &str, value: &str) -> Option<()> {
+    let Solver::Tree(tree) = &mut input.solver;
+    match key {
+        "substeps" => input.substeps = value.parse().ok().filter(|n| (1..=1000).contains(n))?,
+        "gravity" => input.gravity = gravity(value)?,
+        "stiffness_scale" => input.stiffness_scale = number(value).filter(|x| *x >= 0.0)?,
+        "damping_scale" => input.damping_scale = number(value).filter(|x| *x >= 0.0)?,
+        "torques" => input.torques = choice(value, &[("on", true), ("off", false)])?,
+        "scheme" => tree.scheme = choice(value, &SCHEMES)?,
+        "threads" => tree.threads = choice(value, &THREADS)?,
+        "instructions" => tree.instructions = choice(value, &INSTRUCTIONS)?,
+        _ => unreachable!("the key was looked up in KEYS"),
+    }
+    Some(())
+}
+
+const SCHEMES: [(&str, TreeScheme); 3] =
+    [("published", TreeScheme::Published), ("exact", TreeScheme::Exact), ("acceleration", TreeScheme::Acceleration)];
+const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::Many)];
+const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
+
+fn choice<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+}
+
+fn name_of<T: PartialEq>(value: T, choices: &[(&'static str, T)]) -> &'static str {
+    choices.iter().find(|(_, choice)| *choice == value).map_or("other", |(name, _)| name)
+}
+
+/// `9.81`: downwards; `0,-9.81,0`: a vector.
+fn gravity(text: &str) -> Option<DVec3> {
+    let numbers: Vec<f64> = text.split(',').map(|part| number(part.trim())).collect::<Option<_>>()?;
+    match numbers[..] {
+        [down] => Some(DVec3::new(0.0, -down, 0.0)),
+        [x, y, z] => Some(DVec3::new(x, y, z)),
+        _ => None,
+    }
+}
+
+/// A finite number: `0.5`, `1e-3`, or a fraction of two: `1/60`.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let plain = |text: &str| text.trim().parse::<f64>().ok();
+    let value = match text.split_once('/') {
+        Some((over, under)) => plain(over)? / plain(under)?,
+        None => plain(text)?,
+    };
+    value.is_finite().then_some(value)
+}
+
+/// The step's length is sought between these \[s\]: below, time stands still beside rounding; above, nothing is a motion.
+const DT_RANGE: [f64; 2] = [1e-9, 10.0];
+/// More steps than anyone waits for: 46 hours of simulated time at 60 a second. It also bounds the memory of the timings.
+const MAX_STEPS: f64 = 1e7;
+
+/// The step's length from `--dt`.
+pub(crate) fn dt(text: &str) -> Result<f64, Error> {
+    let [min, max] = DT_RANGE;
+    number(text).filter(|dt| (min..=max).contains(dt)).ok_or_else(|| {
+        Error::setting(
+            format!("--dt cannot be \"{text}\""),
+            format!("give seconds from {} to {}, as a number or a fraction such as 1/60", given(min), given(max)),
+        )
+    })
+}
+
+/// The number of steps that `--seconds` makes.
+pub(crate) fn steps(seconds: &str, dt: f64) -> Result<usize, Error> {
+    let wrong = |help: String| Err(Error::setting(format!("--seconds cannot be \"{seconds}\""), help));
+    let Some(value) = number(seconds).filter(|s| *s > 0.0) else {
+        return wrong("give a number above 0".into());
+    };
+    let steps = (value / dt).round();
+    if steps < 1.0 {
+        return wrong(format!("it is less than half of one step of {} s: give more", given(dt)));
+    }
+    if steps > MAX_STEPS {
+        let most = grouped(MAX_STEPS as usize);
+        return wrong(format!("that is {} steps, and {most} is the most: give less", given(steps)));
+    }
+    Ok(steps as usize)
+}
+
+/// The settings a run had, as its report tells them: what `--set` can change.
+#[derive(Debug, Serialize)]
+pub(crate) struct Settings {
+    substeps: u32,
+    gravity: [f64; 3],
+    stiffness_scale: f64,
+    damping_scale: f64,
+    torques: &'static str,
+    scheme: &'static str,
+    threads: &'static str,
+    instructions: &'static str,
+}
+
+impl Settings {
+    /// Those of `input`.
+    pub(crate) fn of(input: &Input) -> Settings {
+        let Solver::Tree(tree) = input.solver;
+        Settings {
+            substeps: input.substeps,
+            gravity: input.gravity.to_array(),
+            stiffness_scale: input.stiffness_scale,
+            damping_scale: input.damping_scale,
+            torques: if input.torques { "on" } else { "off" },
+            scheme: name_of(tree.scheme, &SCHEMES),
+            threads: name_of(tree.threads, &THREADS),
+            instructions: name_of(tree.instructions, &INSTRUCTIONS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_fractions() {
+        assert_eq!(number("1/60"), Some(1.0 / 60.0));
+        assert_eq!(number(" 0.5 "), Some(0.5));
+        assert_eq!(number("1e-3"), Some(1e-3));
+        for wrong in ["", "x", "1/0", "1/2/3", "inf", "nan", "1/"] {
+            assert_eq!(number(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_key_can_be_set() {
+        let mut input = Input::default();
+        for text in [
+            "substeps=4",
+            "gravity=1.62",
+            "stiffness_scale=2",
+            "damping_scale=1/2",
+            "torques=off",
+            "scheme=exact",
+            "threads=many",
+            "instructions=baseline",
+        ] {
+            assert!(set(&mut input, text).is_ok(), "{text}");
+        }
+        assert_eq!((input.substeps, input.gravity, input.torques), (4, DVec3::new(0.0, -1.62, 0.0), false));
+        let Solver::Tree(tree) = input.solver;
+        assert_eq!((tree.scheme, tree.threads), (TreeScheme::Exact, Threads::Many));
+        assert_eq!((input.stiffness_scale, input.damping_scale), (2.0, 0.5));
+        assert!(set(&mut input, "gravity=1,2,3").is_ok());
+        assert_eq!(input.gravity, DVec3::new(1.0, 2.0, 3.0));
+    }
+
+    #[test]
+    fn wrong_settings_are_refused() {
+        let mut input = Input::default();
+        for text in [
+            "substeps",
+            "substeps=0",
+            "substeps=1.5",
+            "gravity=1,2",
+            "stiffness_scale=-1",
+            "torques=maybe",
+            "color=red",
+        ] {
+            assert!(set(&mut input, text).is_err(), "{text}");
+        }
+        assert_eq!(input, Input::default());
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(steps("10", dt("1/60").unwrap()).unwrap(), 600);
+        assert_eq!(steps("1/60", 1.0 / 60.0).unwrap(), 1);
+        for wrong in ["0", "-1", "nan", "1e9", "0.001", "x"] {
+            assert!(steps(wrong, 1.0 / 60.0).is_err(), "{wrong}");
+        }
+        for wrong in ["0", "-1/60", "1/0", "100", "1e-12", ""] {
+            assert!(dt(wrong).is_err(), "{wrong}");
+        }
+    }
+}

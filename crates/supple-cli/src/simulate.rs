@@ -1,0 +1,292 @@
+//! `supple simulate`: runs a scene without a window and measures it.
+
+use crate::error::Error;
+use crate::output::{self, Files, Trajectory};
+use crate::settings::{self, Settings};
+use crate::table::{self, count, figure, given, grouped};
+use crate::terminal::Terminal;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use supple::{Input, Scene, Solver, Work, measure, step};
+
+/// Run a scene without a window
+#[derive(Args, Debug)]
+pub(crate) struct SimulateArgs {
+    /// A built-in scene, with parameters after a colon: hand, chain:1000
+    scene: String,
+    /// Write a file, by its ending: .csv (trajectory) or .json (report); may be given again
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// How much time to simulate, in seconds
+    #[arg(long, value_name = "S", default_value = "10", allow_hyphen_values = true)]
+    seconds: String,
+    /// Length of a step in seconds, as a number or a fraction [default: the scene's own, 1/60 unless it says otherwise]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    dt: Option<String>,
+    /// The method
+    #[arg(long, value_name = "NAME", default_value = "tree")]
+    solver: SolverName,
+    #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of the run; may be given again", long_help = settings::keys_help())]
+    set: Vec<String>,
+    /// Print the report as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The solvers by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SolverName {
+    /// Implicit joint forces and constraints in linear time
+    Tree,
+}
+
+/// What a run measured. The keys are a promise: add, do not rename.
+#[derive(Debug, Serialize)]
+struct Report {
+    scene: String,
+    solver: &'static str,
+    /// \[s\]
+    dt: f64,
+    steps: usize,
+    /// Simulated time \[s\].
+    seconds: f64,
+    bodies: usize,
+    joints: usize,
+    ms_per_step: Times,
+    /// \[m\]
+    max_joint_gap: f64,
+    /// Sine of an angle.
+    max_joint_tilt: f64,
+    energy: Energies,
+    contacts_max: u32,
+    substeps_max: u32,
+    fallbacks: u64,
+    finite: bool,
+    state_hash: String,
+    limits_active_max: u32,
+    settings: Settings,
+}
+
+/// Wall-clock time of the steps \[ms\].
+#[derive(Debug, Serialize)]
+struct Times {
+    median: f64,
+    p99: f64,
+    max: f64,
+}
+
+/// \[J\]
+#[derive(Debug, Serialize)]
+struct Energies {
+    first: f64,
+    last: f64,
+    /// Null when the model is too large to measure at every step.
+    max: Option<f64>,
+}
+
+/// Up to this many bodies the energy is measured at every step; it costs about as much as the step itself.
+const ENERGY_AT_EVERY_STEP: usize = 10_000;
+
+/// Runs the scene, writes the files, prints the report.
+pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
+    let scene = crate::scenes::open(&args.scene)?;
+    let mut input = scene.input.clone();
+    input.solver = match (args.solver, input.solver) {
+        (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),
+    };
+    if let Some(dt) = &args.dt {
+        input.dt = settings::dt(dt)?;
+    }
+    for text in &args.set {
+        settings::set(&mut input, text)?;
+    }
+    let steps = settings::steps(&args.seconds, input.dt)?;
+    let files = Files::check(&args.output, &["csv", "json"])?;
+    let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
+
+    let report = simulate(&scene, input, steps, &mut trajectories, terminal)?;
+
+    for trajectory in trajectories {
+        trajectory.finish()?;
+    }
+    for path in files.ending("json") {
+        output::write_json(path, &report)?;
+    }
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(|out| {
+            writeln_title(out, terminal, &report)?;
+            table::write_pairs(out, terminal, &summary(&report))
+        })?;
+    }
+    for path in files.paths() {
+        terminal.note(format_args!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// The run itself. Only `step` is timed.
+fn simulate(
+    scene: &Scene,
+    mut input: Input,
+    steps: usize,
+    trajectories: &mut [Trajectory],
+    terminal: &Terminal,
+) -> Result<Report, Error> {
+    let model = &scene.model;
+    let mut state = scene.state.clone();
+    let mut work = Work::new(model);
+    let mut times = Vec::with_capacity(steps);
+    let mut most = supple::Report::default();
+    let mut fallbacks = 0;
+    let mut finite = true;
+
+    scene.direct(state.time, &mut input);
+    let settings = Settings::of(&input);
+    let energy_at_every_step = model.bodies().len() <= ENERGY_AT_EVERY_STEP;
+    let first = measure::energy(model, &input, &state).total();
+    let mut highest = first;
+    for trajectory in trajectories.iter_mut() {
+        trajectory.frame(model, &state)?;
+    }
+
+    let bar = terminal.progress(steps as u64, "steps");
+    bar.set_message(scene.name.clone());
+    for k in 0..steps {
+        let time = state.time;
+        scene.direct(time, &mut input);
+        let start = Instant::now();
+        let result = step(model, &input, &mut state, &mut work);
+        times.push(start.elapsed());
+        let done = result.map_err(|e| {
+            bar.finish_and_clear();
+            Error::step(&e, format_args!("step {} of {steps}, at {} s", k + 1, given(time)))
+        })?;
+
+        finite &= done.max_joint_gap.is_finite() && done.max_joint_tilt.is_finite();
+        most.max_joint_gap = most.max_joint_gap.max(done.max_joint_gap);
+        most.max_joint_tilt = most.max_joint_tilt.max(done.max_joint_tilt);
+        most.contacts = most.contacts.max(done.contacts);
+        most.substeps = most.substeps.max(done.substeps);
+        most.limits_active = most.limits_active.max(done.limits_active);
+        fallbacks += u64::from(done.fallbacks);
+        if energy_at_every_step {
+            highest = highest.max(measure::energy(model, &input, &state).total());
+        }
+        for trajectory in trajectories.iter_mut() {
+            trajectory.frame(model, &state)?;
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+
+    Ok(Report {
+        scene: scene.name.clone(),
+        solver: input.solver.name(),
+        dt: input.dt,
+        steps,
+        seconds: steps as f64 * input.dt,
+        bodies: model.bodies().len(),
+        joints: model.joints().len(),
+        ms_per_step: Times::of(times),
+        max_joint_gap: most.max_joint_gap,
+        max_joint_tilt: most.max_joint_tilt,
+        energy: Energies {
+            first,
+            last: measure::energy(model, &input, &state).total(),
+            max: energy_at_every_step.then_some(highest),
+        },
+        contacts_max: most.contacts,
+        substeps_max: most.substeps,
+        fallbacks,
+        finite: finite && state.is_finite(),
+        state_hash: format!("{:016x}", state.hash()),
+        limits_active_max: most.limits_active,
+        settings,
+    })
+}
+
+impl Times {
+    /// Of at least one step.
+    fn of(mut times: Vec<Duration>) -> Times {
+        times.sort_unstable();
+        let at = |share: f64| 1e3 * times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64();
+        Times { median: at(0.5), p99: at(0.99), max: at(1.0) }
+    }
+}
+
+fn writeln_title(out: &mut impl std::io::Write, terminal: &Terminal, report: &Report) -> std::io::Result<()> {
+    let parts = format!(
+        "{}, {}, solver {}",
+        count(report.bodies, "body", "bodies"),
+        count(report.joints, "joint", "joints"),
+        report.solver
+    );
+    writeln!(out, "{}  {}", terminal.bold(&report.scene), terminal.faint(&parts))
+}
+
+/// The report in words.
+fn summary(report: &Report) -> Vec<(&'static str, String)> {
+    let Times { median, p99, max } = report.ms_per_step;
+    let (scale, unit) = if median < 0.1 { (1e3, "µs") } else { (1.0, "ms") };
+    let [median_shown, p99, max] = [median, p99, max].map(|ms| figure(scale * ms));
+    let speed = 1e3 * report.dt / median;
+    let (speed, word) = if speed < 1.0 { (1.0 / speed, "slower") } else { (speed, "faster") };
+    let steps = count(report.steps, "step", "steps");
+    let energy = &report.energy;
+    let highest = energy.max.map_or(String::new(), |max| format!(", {} J highest", figure(max)));
+    let mut pairs = vec![
+        ("simulated", format!("{} s in {steps} of {} s", given(report.seconds), fraction(report.dt))),
+        ("time per step", format!("{median_shown} {unit} median, {p99} {unit} p99, {max} {unit} longest")),
+        ("speed", format!("{} times {word} than real time", figure(speed))),
+        (
+            "largest joint gap",
+            format!("{} m, tilt {} rad", figure(report.max_joint_gap), figure(report.max_joint_tilt)),
+        ),
+        ("energy", format!("{} J first, {} J last{highest}", figure(energy.first), figure(energy.last))),
+    ];
+    let mut at_most = |name, n: u32| {
+        if n > 0 {
+            pairs.push((name, format!("{} at most", grouped(n as usize))));
+        }
+    };
+    at_most("limits acting", report.limits_active_max);
+    at_most("contacts", report.contacts_max);
+    if report.substeps_max > 1 || report.fallbacks > 0 {
+        pairs.push(("parts of a step", format!("{} at most, {} halved", report.substeps_max, report.fallbacks)));
+    }
+    if !report.finite {
+        pairs.push(("finite", "no: a number of the run overflowed".into()));
+    }
+    pairs.push(("state hash", report.state_hash.clone()));
+    pairs
+}
+
+/// A length of time as people write it: `1/60` when it is one over a whole number.
+fn fraction(dt: f64) -> String {
+    let rate = (1.0 / dt).round();
+    if rate > 1.0 && 1.0 / rate == dt { format!("1/{rate}") } else { given(dt) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_come_from_the_sorted_times() {
+        let times = Times::of((1..=101).rev().map(Duration::from_millis).collect());
+        assert_eq!((times.median, times.p99, times.max), (51.0, 100.0, 101.0));
+        let one = Times::of(vec![Duration::from_millis(3)]);
+        assert_eq!((one.median, one.max), (3.0, 3.0));
+    }
+
+    #[test]
+    fn lengths_of_time_are_short() {
+        assert_eq!(fraction(1.0 / 60.0), "1/60");
+        assert_eq!(fraction(0.01), "1/100");
+        assert_eq!(fraction(0.3), "0.3");
+    }
+}

@@ -1,0 +1,311 @@
+//! The binary as its users meet it: exit status, standard output, standard error, files.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Calls `supple` with these words.
+fn supple(words: &[&str]) -> Output {
+    command(words).output().expect("the binary runs")
+}
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supple"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("standard output is text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("standard error is text")
+}
+
+/// The JSON document of a call that must succeed.
+fn json(words: &[&str]) -> Value {
+    let output = supple(words);
+    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}\n{}", stdout(&output)))
+}
+
+/// Asserts that the call is refused with status 2, and gives what was said.
+fn refused(words: &[&str]) -> String {
+    let output = supple(words);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+    assert!(output.stdout.is_empty(), "{words:?} printed {}", stdout(&output));
+    said
+}
+
+/// A file of this test in the build's folder for temporary files, not there yet.
+fn fresh_file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn version_and_help() {
+    let version = supple(&["--version"]);
+    assert!(version.status.success());
+    assert_eq!(stdout(&version), format!("supple {}\n", env!("CARGO_PKG_VERSION")));
+    let help = supple(&[]);
+    assert!(help.status.success());
+    for word in ["simulate", "bench", "inspect", "scenes", "completions"] {
+        assert!(stdout(&help).contains(word), "{word}");
+    }
+}
+
+#[test]
+fn scenes_are_listed() {
+    let document = json(&["scenes", "--json"]);
+    let scenes = document["scenes"].as_array().unwrap();
+    for wanted in ["pendulum", "chain", "hand"] {
+        let scene = scenes.iter().find(|s| s["name"] == wanted).unwrap_or_else(|| panic!("{wanted} is missing"));
+        assert!(!scene["summary"].as_str().unwrap().is_empty());
+    }
+    let table = stdout(&supple(&["scenes"]));
+    assert!(scenes.iter().all(|s| table.contains(s["name"].as_str().unwrap())));
+}
+
+#[test]
+fn an_unknown_scene_is_refused_with_the_nearest_name() {
+    let said = refused(&["simulate", "pendulm"]);
+    assert!(said.contains("scene/unknown") && said.contains("pendulm") && said.contains("`pendulum`"), "{said}");
+    let said = refused(&["inspect", "octopus"]);
+    assert!(said.contains("scene/unknown") && !said.contains("did you mean"), "{said}");
+}
+
+#[test]
+fn wrong_parameters_of_a_scene_are_refused() {
+    let said = refused(&["simulate", "chain:minus"]);
+    assert!(said.contains("scene/parameter") && said.contains("chain"), "{said}");
+}
+
+#[test]
+fn files_come_later() {
+    for file in ["hand.glb", "models/robot.urdf"] {
+        let said = refused(&["simulate", file]);
+        assert!(said.contains("cli/input-file") && said.contains(file) && said.contains("pendulum"), "{said}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    for (setting, hint) in [
+        ("substeps", "key=value"),
+        ("substeps=0", "substeps"),
+        ("stifness_scale=2", "`stiffness_scale`"),
+        ("gravity=1,2", "x,y,z"),
+        ("torques=maybe", "on or off"),
+    ] {
+        let said = refused(&["simulate", "pendulum", "--set", setting]);
+        assert!(said.contains("cli/setting") && said.contains(hint), "{setting}: {said}");
+    }
+    for (option, value) in [
+        ("--dt", "0"),
+        ("--dt", "-1/60"),
+        ("--dt", "soon"),
+        ("--seconds", "0"),
+        ("--seconds", "-5"),
+        ("--seconds", "1e12"),
+        ("--solver", "magic"),
+    ] {
+        let said = refused(&["simulate", "pendulum", option, value]);
+        assert!(said.contains("cli/setting") && said.contains(value), "{option} {value}: {said}");
+    }
+}
+
+#[test]
+fn a_wrong_call_has_a_code_too() {
+    assert!(refused(&["simulate", "pendulum", "--fast"]).contains("cli/usage"));
+    assert!(refused(&["dance"]).contains("cli/usage"));
+}
+
+/// The keys that a report promises.
+const REPORT_KEYS: [&str; 18] = [
+    "scene",
+    "solver",
+    "dt",
+    "steps",
+    "seconds",
+    "bodies",
+    "joints",
+    "ms_per_step",
+    "max_joint_gap",
+    "max_joint_tilt",
+    "energy",
+    "contacts_max",
+    "substeps_max",
+    "fallbacks",
+    "finite",
+    "state_hash",
+    "limits_active_max",
+    "settings",
+];
+
+#[test]
+fn a_report_has_its_keys() {
+    let report = json(&["simulate", "pendulum", "--seconds", "0.1", "--json", "--set", "gravity=1.62"]);
+    let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    for key in REPORT_KEYS {
+        assert!(keys.contains(&key), "{key} is missing");
+    }
+    assert_eq!(keys.len(), REPORT_KEYS.len(), "{keys:?}");
+    for key in ["median", "p99", "max"] {
+        assert!(report["ms_per_step"][key].as_f64().unwrap() >= 0.0, "{key}");
+    }
+    for key in ["first", "last", "max"] {
+        assert!(report["energy"][key].is_f64(), "{key}");
+    }
+    assert_eq!(report["scene"], "pendulum");
+    assert_eq!(report["solver"], "tree");
+    assert_eq!(report["steps"], 6);
+    assert_eq!(report["dt"], 1.0 / 60.0);
+    assert_eq!(report["finite"], true);
+    assert_eq!(report["settings"]["gravity"], serde_json::json!([0.0, -1.62, 0.0]));
+    let hash = report["state_hash"].as_str().unwrap();
+    assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{hash}");
+}
+
+#[test]
+fn the_same_run_gives_the_same_bits() {
+    let hash = || json(&["simulate", "chain:10", "--seconds", "0.5", "--json"])["state_hash"].clone();
+    assert_eq!(hash(), hash());
+}
+
+#[test]
+fn a_run_moves() {
+    let hash = |seconds| json(&["simulate", "chain:10", "--seconds", seconds, "--json"])["state_hash"].clone();
+    assert_ne!(hash("0.1"), hash("0.2"));
+}
+
+#[test]
+fn files_are_written_by_their_ending() {
+    let (csv, report) = (fresh_file("run.csv"), fresh_file("run.json"));
+    let words =
+        ["simulate", "chain:3", "--seconds", "0.1", "-o", csv.to_str().unwrap(), "-o", report.to_str().unwrap()];
+    let output = supple(&words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("chain:3") && stderr(&output).contains("run.csv"));
+
+    let text = std::fs::read_to_string(&csv).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("time,body,x,y,z,qw,qx,qy,qz,vx,vy,vz,wx,wy,wz"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    let bodies = report["bodies"].as_u64().unwrap() as usize;
+    assert_eq!(rows.len(), bodies * 7, "the start and six steps of every body");
+    for row in &rows {
+        assert_eq!(row.len(), 15);
+        let number = |k: usize| row[k].parse::<f64>().unwrap();
+        // Unit quaternions in w, x, y, z, to the rounding of a few products.
+        let length: f64 = (5..9).map(|k| number(k).powi(2)).sum::<f64>().sqrt();
+        assert!((length - 1.0).abs() < 1e-12, "{row:?}");
+    }
+    assert_eq!(rows[0][0].parse::<f64>(), Ok(0.0));
+    assert!((rows[rows.len() - 1][0].parse::<f64>().unwrap() - 0.1).abs() < 1e-12);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_the_run() {
+    let path = "no/such/folder/run.csv";
+    let said = refused(&["simulate", "pendulum", "-o", path]);
+    assert!(said.contains("cli/output") && said.contains(path), "{said}");
+    let said = refused(&["simulate", "pendulum", "-o", "run.txt"]);
+    assert!(said.contains("cli/output") && said.contains("run.txt") && said.contains(".csv or .json"), "{said}");
+    let said = refused(&["bench", "hand", "-o", "hand.svg"]);
+    assert!(said.contains("cli/output") && said.contains(".json"), "{said}");
+    assert!(refused(&["simulate", "pendulum", "-o", "a.csv", "-o", "a.csv"]).contains("twice"));
+}
+
+#[test]
+fn inspect_tells_what_is_there() {
+    let document = json(&["inspect", "chain:50", "--json"]);
+    assert_eq!(document["bodies"].as_array().unwrap().len(), 50);
+    assert_eq!(document["totals"]["bodies"], 50);
+    let body = &document["bodies"][0];
+    assert!(body["mass"].as_f64().unwrap() > 0.0);
+    assert!(body["principal_moments"].as_array().unwrap().iter().all(|m| m.as_f64().unwrap() > 0.0));
+    assert!(document["loops"].as_array().unwrap().is_empty());
+
+    let some = stdout(&supple(&["inspect", "chain:50"]));
+    assert!(some.contains("and 30 more"), "{some}");
+    let all = stdout(&supple(&["inspect", "chain:50", "--all"]));
+    assert!(!all.contains("more: --all") && all.lines().count() > some.lines().count());
+}
+
+#[test]
+fn benches_have_their_form() {
+    let svg = fresh_file("chain.svg");
+    let words = ["bench", "chain", "--links", "100,200", "--seconds", "0.1", "--json", "-o", svg.to_str().unwrap()];
+    let document = json(&words);
+    assert_eq!(document["bench"], "chain");
+    assert!(document["machine"]["cores"].as_u64().unwrap() > 0);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert!(row["us_per_step"].as_f64().unwrap() > 0.0);
+        for key in ["scene", "links", "variant", "us_per_link", "max_joint_gap", "gap_per_link"] {
+            assert!(!row[key].is_null(), "{key}");
+        }
+        for key in ["peak_share", "published_ms", "ratio_to_published"] {
+            assert!(row.get(key).is_some_and(Value::is_null), "{key}");
+        }
+    }
+    assert!(document["slope"]["plain"].is_f64() && document["slope"]["default"].is_f64());
+    assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
+
+    let document = json(&["bench", "hand", "--seconds", "0.5", "--json"]);
+    let full = &document["rows"][0];
+    assert_eq!((&full["variant"], &full["published_us"]), (&"full".into(), &360.0.into()));
+    assert!(full["ratio_to_published"].as_f64().unwrap() > 0.0);
+
+    let names = stdout(&supple(&["bench"]));
+    assert!(names.contains("chain") && names.contains("hand"));
+}
+
+#[test]
+fn no_color_is_respected() {
+    for words in
+        [&["--help"][..], &["scenes"], &["simulate", "pendulum", "--seconds", "0.1"], &["simulate", "x"], &["x"]]
+    {
+        // Other variables ask for colours: NO_COLOR wins.
+        let output = command(words)
+            .env("NO_COLOR", "1")
+            .env("CLICOLOR_FORCE", "1")
+            .env("FORCE_COLOR", "1")
+            .output()
+            .expect("the binary runs");
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{words:?}");
+    }
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let path = fresh_file("quiet.csv");
+    let output = supple(&["--quiet", "simulate", "pendulum", "--seconds", "0.1", "-o", path.to_str().unwrap()]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_reader_may_leave() {
+    for words in [&["inspect", "chain:2000", "--json"][..], &["scenes"], &["--help"], &["completions", "zsh"]] {
+        let mut child = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the binary ends");
+        let said = stderr(&output);
+        assert!(output.status.success() && !said.contains("panic") && !said.contains("cli/"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn completions_are_printed() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = supple(&["completions", shell]);
+        assert!(output.status.success(), "{shell}");
+        assert!(stdout(&output).contains("simulate"), "{shell}");
+    }
+}

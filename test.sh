@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# All that a change must pass: form, lints, tests, documents, and the built binary. Runs from any folder.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+say() { printf '\n== %s\n' "$*"; }
+
+assets=${SUPPLE_ASSETS:-../shared/assets}
+if [ -d "$assets" ]; then
+    SUPPLE_ASSETS=$(cd "$assets" && pwd)
+    export SUPPLE_ASSETS
+    say "models made by others: found, tests that read them run"
+elif [ -n "${SUPPLE_REQUIRE_ASSETS:-}" ]; then
+    say "models made by others: NOT FOUND at $assets, and SUPPLE_REQUIRE_ASSETS is set: give SUPPLE_ASSETS"
+    exit 1
+else
+    say "models made by others: not found at $assets, tests that read them are SKIPPED (set SUPPLE_ASSETS)"
+fi
+
+say "form"
+cargo fmt --all --check
+
+say "lints"
+cargo clippy --workspace --all-targets --release -- -D warnings
+
+say "tests"
+cargo test --workspace --release
+
+say "documents"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --release
+
+say "the binary"
+cargo build --release --bin supple
+supple=${CARGO_TARGET_DIR:-target}/release/supple
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# Runs a call that must end with this status; what it said is kept in $folder/said.
+ends_with() {
+    local wanted=$1 status=0
+    shift
+    "$supple" "$@" >"$folder/printed" 2>"$folder/said" || status=$?
+    if [ "$status" -ne "$wanted" ]; then
+        printf 'supple %s: status %s, not %s\n' "$*" "$status" "$wanted"
+        cat "$folder/said"
+        exit 1
+    fi
+    printf 'supple %s\n' "$*"
+}
+# What the last call printed or said must contain this.
+tells() {
+    grep -qF -- "$1" "$folder/printed" "$folder/said" || { printf 'it does not tell: %s\n' "$1"; cat "$folder"/{printed,said}; exit 1; }
+}
+
+ends_with 0 --version
+ends_with 0 scenes
+tells pendulum
+ends_with 0 inspect hand
+ends_with 0 simulate pendulum --seconds 1 --json -o "$folder/run.csv" -o "$folder/run.json"
+tells '"state_hash"'
+[ "$(wc -l <"$folder/run.csv")" -eq 62 ] || { echo "run.csv has not a head and 61 rows"; exit 1; }
+ends_with 0 simulate chain:100 --seconds 1 --set stiffness_scale=2 --set torques=on
+ends_with 0 simulate hand --seconds 1 --dt 1/120
+ends_with 0 bench chain --links 10,100 --seconds 0.2 --json -o "$folder/chain.svg"
+tells '"slope"'
+grep -q '<svg' "$folder/chain.svg"
+ends_with 0 bench hand --seconds 1
+ends_with 2 simulate pendulm
+tells scene/unknown
+ends_with 2 simulate pendulum --set color=red
+tells cli/setting
+ends_with 2 simulate pendulum -o "$folder/none/run.csv"
+tells cli/output
+"$supple" scenes | head -n 1 >/dev/null
+
+say "all passed"
