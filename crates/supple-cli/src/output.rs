@@ -151,6 +151,8 @@ pub(crate) struct Series {
     pub(crate) label: String,
     pub(crate) colour: RGBColor,
     pub(crate) kind: SeriesKind,
+    /// Width of its strokes; a heavy line shows behind a light one that covers it.
+    pub(crate) weight: u32,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -186,7 +188,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
     let root = SVGBackend::with_string(svg, (800, 560)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .caption(captions.title, ("sans-serif", 20))
+        .caption(captions.title, ("sans-serif", 25))
         .margin(16)
         .x_label_area_size(48)
         .y_label_area_size(72)
@@ -197,27 +199,27 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
         .y_desc(captions.y)
         .x_label_formatter(&|x| crate::table::given(*x))
         .y_label_formatter(&|y| crate::table::given(*y))
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 16))
+        .label_style(("sans-serif", 17))
+        .axis_desc_style(("sans-serif", 19))
         .bold_line_style(BLACK.mix(0.15))
         .light_line_style(BLACK.mix(0.05))
         .draw()?;
     for s in series {
         let points: Vec<(f64, f64)> = s.points.iter().filter(drawable).copied().collect();
-        let colour = s.colour;
+        let (colour, weight) = (s.colour, s.weight);
         match s.kind {
             SeriesKind::Line => {
                 chart
-                    .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
+                    .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(weight)))?
                     .label(&s.label)
-                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
-                chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(weight)));
+                chart.draw_series(points.iter().map(|&p| Circle::new(p, 2 + weight as i32, colour.filled())))?;
             }
             SeriesKind::Crosses => {
                 chart
-                    .draw_series(points.iter().map(|&p| Cross::new(p, 6, colour.stroke_width(2))))?
+                    .draw_series(points.iter().map(|&p| Cross::new(p, 6, colour.stroke_width(weight))))?
                     .label(&s.label)
-                    .legend(move |(x, y)| Cross::new((x + 10, y), 5, colour.stroke_width(2)));
+                    .legend(move |(x, y)| Cross::new((x + 10, y), 5, colour.stroke_width(weight)));
             }
         }
     }
@@ -225,7 +227,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
         .margin(12)
-        .label_font(("sans-serif", 15))
+        .label_font(("sans-serif", 18))
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;
@@ -262,8 +264,13 @@ mod tests {
 
     #[test]
     fn a_chart_holds_its_words() {
-        let line =
-            |kind| Series { label: "us & them".into(), colour: BLUE, kind, points: vec![(10.0, 0.1), (1e5, 40.0)] };
+        let line = |kind| Series {
+            label: "us & them".into(),
+            colour: BLUE,
+            kind,
+            weight: 2,
+            points: vec![(10.0, 0.1), (1e5, 40.0)],
+        };
         let captions = Captions { title: "a title", x: "bones", y: "ms" };
         let svg = log_log_chart(captions, &[line(SeriesKind::Line), line(SeriesKind::Crosses)]).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("a title") && svg.contains("us &amp; them"));

@@ -223,6 +223,7 @@ fn chart(rows: &[Row]) -> Result<String, Error> {
             label: format!("Supple, {}", variant.name()),
             colour: variant.colour(),
             kind: SeriesKind::Line,
+            weight: if variant == Variant::Plain { 5 } else { 2 },
             points: rows
                 .iter()
                 .filter(|row| row.variant == variant)
@@ -234,6 +235,7 @@ fn chart(rows: &[Row]) -> Result<String, Error> {
         label: "published".into(),
         colour: RGBColor(213, 94, 0),
         kind: SeriesKind::Crosses,
+        weight: 2,
         points: PUBLISHED.iter().map(|&(links, ms)| (f64::from(links), ms)).collect(),
     });
     output::log_log_chart(
