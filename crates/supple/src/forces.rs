@@ -1,9 +1,1062 @@
-//! Forces with their derivatives.
+//! Forces with their derivatives: springs, dampers, limits, motors, trackers, drags, and the gyroscopic term.
+//!
+//! Every force acts between a side a and a side b (a body or the world) and is told by what an implicit step needs,
+//!
+//! ```text
+//! W(q ⊕ δ, V) ≈ W − K δ − D V,      A += h² K + h D,      b += h W                          [Hernández 2011, eq. 3, 4]
+//! ```
+//! where `δ` turns from the left in world axes. `W` leaves out what is linear in velocity: that enters A alone. There are
+//! three shapes: [`Along`] a row (hinge angles, slides, limits, motors), [`Turning`] (all rotations at once) and [`Anchored`]
+//! (a point against a point). Gravity and given wrenches have no derivative and are added where the system is assembled.
+//!
+//! Symbols: `φ` rotation vector of an error; `G` the derivative of the logarithm and `S` its symmetric part
+//! (`maths/rotation.rs`); `a_k`, `b_k` world axes of the child's and the parent's joint frame; `r` levers from the centres of
+//! mass; `d = p_a − p_b`; `[x]` the cross-product matrix of x.
 
-use crate::input::Input;
-use crate::model::{Model, State};
+use crate::input::{Input, JointInput};
+use crate::maths::block::{Block, Vector, from_twist};
+use crate::maths::rotation::{log, log_derivative, log_derivative_symmetric, skew};
+use crate::maths::{Twist, Wrench};
+use crate::model::joint::{Sides, swing_twist, twist_angle};
+use crate::model::{AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State};
+use glam::{DMat3, DQuat, DVec3};
 
-/// Energy of all springs \[J\].
-pub fn spring_energy(_model: &Model, _input: &Input, _state: &State) -> f64 {
-    0.0
+/// Which derivatives of forces enter the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Derivatives {
+    /// Symmetric positive semidefinite blocks.
+    Symmetric,
+    /// The exact derivatives of rotation springs and of springs between points, which are not symmetric. Forces along
+    /// a row keep their symmetric block: what it leaves out only turns the force with the body within the step.
+    Exact,
+}
+
+/// A 12×12 matrix over [a; b] as four blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairBlock {
+    /// Row a, column a.
+    pub aa: Block,
+    /// Row a, column b.
+    pub ab: Block,
+    /// Row b, column a.
+    pub ba: Block,
+    /// Row b, column b.
+    pub bb: Block,
+}
+
+impl PairBlock {
+    /// All zero.
+    pub const ZERO: PairBlock =
+        PairBlock { aa: Block::zeros(6, 6), ab: Block::zeros(6, 6), ba: Block::zeros(6, 6), bb: Block::zeros(6, 6) };
+
+    /// `self += scale · other`.
+    pub fn add_scaled(&mut self, scale: f64, other: &PairBlock) {
+        self.aa.add_scaled(scale, &other.aa);
+        self.ab.add_scaled(scale, &other.ab);
+        self.ba.add_scaled(scale, &other.ba);
+        self.bb.add_scaled(scale, &other.bb);
+    }
+}
+
+/// A force of the size `force − k δx − c ẋ` along a row: `δx = a·δ_a + b·δ_b`, wrench on a `force · a`, on b `force · b`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Along {
+    /// Row of a.
+    pub a: Twist,
+    /// Row of b.
+    pub b: Twist,
+    /// \[N or N·m\]
+    pub force: f64,
+    /// k \[N/m or N·m/rad\]
+    pub stiffness: f64,
+    /// c \[N·s/m or N·m·s/rad\]
+    pub damping: f64,
+}
+
+/// A torque on a, its opposite on b: `torque − X δθ_a + Xᵀ δθ_b − c (ω_a − ω_b)` with `X = k G` or `k S`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turning {
+    /// On a \[N·m\].
+    pub torque: DVec3,
+    /// X \[N·m/rad\]
+    pub stiffness: DMat3,
+    /// c \[N·m·s/rad\]
+    pub damping: f64,
+}
+
+/// A force at a point of a, its opposite at a point of b: `force − Kd δd − c ḋ`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anchored {
+    /// Lever on a \[m\].
+    pub r_a: DVec3,
+    /// Lever on b \[m\].
+    pub r_b: DVec3,
+    /// On a \[N\].
+    pub force: DVec3,
+    /// Kd \[N/m\]
+    pub stiffness: DMat3,
+    /// c \[N·s/m\]
+    pub damping: f64,
+    /// Whether the levers turn within the step.
+    pub levers: Levers,
+}
+
+/// Whether the derivative of a force at a point follows its lever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Levers {
+    /// `∂(r × F)/∂θ` through F alone: symmetric.
+    Still,
+    /// Also through r: exact.
+    Turning,
+}
+
+/// One force between two sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Force {
+    /// Along a row.
+    Along(Along),
+    /// All rotations at once.
+    Turning(Turning),
+    /// A point against a point.
+    Anchored(Anchored),
+}
+
+/// `Bᵀ X B` with `B = [I, −[r_a], −I, [r_b]]`.
+fn between_points(x: DMat3, r_a: DVec3, r_b: DVec3) -> PairBlock {
+    let quarter = |sign: f64, row: DVec3, col: DVec3| {
+        let (x, r, c) = (x * sign, skew(row), skew(col));
+        Block::from_quarters(x, -(x * c), r * x, -(r * x * c))
+    };
+    PairBlock {
+        aa: quarter(1.0, r_a, r_a),
+        ab: quarter(-1.0, r_a, r_b),
+        ba: quarter(-1.0, r_b, r_a),
+        bb: quarter(1.0, r_b, r_b),
+    }
+}
+
+impl Along {
+    /// A row over the relative rotation: `ẋ = g·(ω_a − ω_b)`.
+    fn about(g: DVec3, force: f64, stiffness: f64, damping: f64) -> Along {
+        Along { a: Twist::new(DVec3::ZERO, g), b: Twist::new(DVec3::ZERO, -g), force, stiffness, damping }
+    }
+
+    fn block(&self, scale: f64) -> PairBlock {
+        let (a, b): (Vector, Vector) = (from_twist(self.a), from_twist(self.b));
+        PairBlock {
+            aa: Block::outer(scale, &a, &a),
+            ab: Block::outer(scale, &a, &b),
+            ba: Block::outer(scale, &b, &a),
+            bb: Block::outer(scale, &b, &b),
+        }
+    }
+}
+
+impl Turning {
+    fn block(x: DMat3) -> PairBlock {
+        let xt = x.transpose();
+        PairBlock { aa: Block::angular(x), ab: Block::angular(-xt), ba: Block::angular(-x), bb: Block::angular(xt) }
+    }
+}
+
+impl Force {
+    /// The wrenches on a and b at this pose, at rest.
+    pub fn wrenches(&self) -> [Wrench; 2] {
+        match self {
+            Force::Along(f) => [f.a, f.b].map(|row| Wrench::new(row.linear, row.angular) * f.force),
+            Force::Turning(f) => [f.torque, -f.torque].map(|torque| Wrench::new(DVec3::ZERO, torque)),
+            Force::Anchored(f) => [Wrench::at(f.r_a, f.force), Wrench::at(f.r_b, -f.force)],
+        }
+    }
+
+    /// The wrenches on a and b with damping at these velocities.
+    pub fn wrenches_at(&self, a: Twist, b: Twist) -> [Wrench; 2] {
+        let mut damped = *self;
+        match &mut damped {
+            Force::Along(f) => f.force -= f.damping * (along(f.a, a) + along(f.b, b)),
+            Force::Turning(f) => f.torque -= (a.angular - b.angular) * f.damping,
+            Force::Anchored(f) => f.force -= (a.at(f.r_a) - b.at(f.r_b)) * f.damping,
+        }
+        damped.wrenches()
+    }
+
+    /// `K = −∂W/∂q`.
+    pub fn stiffness(&self) -> PairBlock {
+        match self {
+            Force::Along(f) => f.block(f.stiffness),
+            Force::Turning(f) => Turning::block(f.stiffness),
+            Force::Anchored(f) => {
+                let mut k = between_points(f.stiffness, f.r_a, f.r_b);
+                if f.levers == Levers::Turning {
+                    // K −= [F][r_a] at θ_a θ_a and [−F][r_b] at θ_b θ_b
+                    k.aa.add_scaled(-1.0, &Block::angular(skew(f.force) * skew(f.r_a)));
+                    k.bb.add_scaled(1.0, &Block::angular(skew(f.force) * skew(f.r_b)));
+                }
+                k
+            }
+        }
+    }
+
+    /// `D = −∂W/∂V`.
+    pub fn damping(&self) -> PairBlock {
+        let isotropic = |c: f64| DMat3::from_diagonal(DVec3::splat(c));
+        match self {
+            Force::Along(f) => f.block(f.damping),
+            Force::Turning(f) => Turning::block(isotropic(f.damping)),
+            Force::Anchored(f) => between_points(isotropic(f.damping), f.r_a, f.r_b),
+        }
+    }
+}
+
+/// A row applied to a motion.
+fn along(row: Twist, motion: Twist) -> f64 {
+    row.linear.dot(motion.linear) + row.angular.dot(motion.angular)
+}
+
+/// `φ = log(q_a q0⁻¹ q_b⁻¹)`: the rotation in world axes by which a is turned from its rest `q_b q0` \[rad\].
+pub fn rotation_error(a: DQuat, b: DQuat, rest: DQuat) -> DVec3 {
+    log(a * rest.conjugate() * b.conjugate())
+}
+
+/// A rotation spring `−k φ` with isotropic damping [Hernández 2011, eq. 6, 7, corrected]. `K = k [[G, −Gᵀ], [−G, Gᵀ]]`,
+/// or with S in place of G.
+pub fn rotation_spring(phi: DVec3, stiffness: f64, damping: f64, derivatives: Derivatives) -> Turning {
+    let g = match derivatives {
+        Derivatives::Symmetric => log_derivative_symmetric(phi),
+        Derivatives::Exact => log_derivative(phi),
+    };
+    Turning { torque: phi * -stiffness, stiffness: g * stiffness, damping }
+}
+
+/// Stiffness, damping and rest length of a spring between two points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PointSpring {
+    /// k \[N/m\]
+    pub stiffness: f64,
+    /// c \[N·s/m\]
+    pub damping: f64,
+    /// ℓ0 \[m\]
+    pub rest_length: f64,
+}
+
+impl PointSpring {
+    fn of(spring: &AnchorSpring) -> PointSpring {
+        PointSpring { stiffness: spring.stiffness, damping: spring.damping, rest_length: spring.rest_length }
+    }
+
+    /// The force at these levers and this difference of points `d = p_a − p_b`. With `ℓ = |d|`, `n = d/ℓ`:
+    ///
+    /// ```text
+    /// F = −k (ℓ − ℓ0) n,     Kd = k [(1 − ℓ0/ℓ)(I − n nᵀ) + n nᵀ]        (ℓ0 = 0: F = −k d, Kd = k I)
+    /// ```
+    /// A compressed spring would make Kd indefinite: the symmetric form has `max(0, 1 − ℓ0/ℓ)`. Points that coincide give a
+    /// spring of some rest length no direction, hence no force.
+    pub fn force(&self, r_a: DVec3, r_b: DVec3, d: DVec3, derivatives: Derivatives) -> Anchored {
+        let PointSpring { stiffness: k, damping, rest_length } = *self;
+        let length = d.length();
+        let (force, stiffness) = if rest_length == 0.0 {
+            (d * -k, DMat3::from_diagonal(DVec3::splat(k)))
+        } else if length < 1e-12 {
+            (DVec3::ZERO, DMat3::ZERO)
+        } else {
+            let n = d / length;
+            let across = match derivatives {
+                Derivatives::Symmetric => (1.0 - rest_length / length).max(0.0),
+                Derivatives::Exact => 1.0 - rest_length / length,
+            };
+            let nn = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
+            (n * (-k * (length - rest_length)), ((DMat3::IDENTITY - nn) * across + nn) * k)
+        };
+        let levers = match derivatives {
+            Derivatives::Symmetric => Levers::Still,
+            Derivatives::Exact => Levers::Turning,
+        };
+        Anchored { r_a, r_b, force, stiffness, damping, levers }
+    }
+
+    fn energy(&self, d: DVec3) -> f64 {
+        0.5 * self.stiffness * (d.length() - self.rest_length).powi(2)
+    }
+}
+
+/// `I0 + h([ω] I0 − [I0 ω])`: how the gyroscopic torque changes the inertia that a change of ω meets in an implicit step.
+pub fn gyroscopic_inertia(inertia_in_body: DMat3, omega_in_body: DVec3, h: f64) -> DMat3 {
+    inertia_in_body + (skew(omega_in_body) * inertia_in_body - skew(inertia_in_body * omega_in_body)) * h
+}
+
+/// The angular velocity in body axes after the gyroscopic torque has acted for `h` alone: one Newton step of the
+/// implicit equation, taken before the solve so that the system stays symmetric.
+///
+/// ```text
+/// ω ← ω − [I0 + h([ω] I0 − [I0 ω])]⁻¹ h ω × I0 ω
+/// ```
+pub fn gyroscopic(inertia_in_body: DMat3, omega_in_body: DVec3, h: f64) -> DVec3 {
+    let torque = omega_in_body.cross(inertia_in_body * omega_in_body);
+    omega_in_body - gyroscopic_inertia(inertia_in_body, omega_in_body, h).inverse() * (torque * h)
+}
+
+/// A joint at a state: frames, levers and coordinates, from which its forces follow.
+#[derive(Clone, Copy, Debug)]
+pub struct JointView<'m> {
+    joint: &'m Joint,
+    sides: Sides,
+    /// World axes of the child's joint frame.
+    frame_a: DMat3,
+    /// World axes of the parent's joint frame.
+    frame_b: DMat3,
+    r_a: DVec3,
+    r_b: DVec3,
+    /// `p_a − p_b`
+    d: DVec3,
+    relative: DQuat,
+    /// Unwrapped angle about the turning axis.
+    angle: f64,
+}
+
+impl<'m> JointView<'m> {
+    /// One joint of `model` at `state`.
+    pub fn new(model: &'m Model, state: &State, id: JointId) -> JointView<'m> {
+        let joint = model.joint(id);
+        let sides = model.sides(joint, state);
+        let Sides { a, b, .. } = sides;
+        let r_a = a.rotation * joint.child_from_joint.translation;
+        let r_b = b.rotation * joint.parent_from_joint.translation;
+        let relative = joint.relative_rotation(a.rotation, b.rotation);
+        JointView {
+            joint,
+            sides,
+            frame_a: DMat3::from_quat(a.rotation * joint.child_from_joint.rotation),
+            frame_b: DMat3::from_quat(b.rotation * joint.parent_from_joint.rotation),
+            r_a,
+            r_b,
+            d: a.translation + r_a - b.translation - r_b,
+            relative,
+            angle: joint.angle_near(relative, state.joints[id.index()].angle),
+        }
+    }
+
+    /// How fast a coordinate with these rows grows.
+    fn rate(&self, a: Twist, b: Twist) -> f64 {
+        along(a, self.sides.a_velocity) + along(b, self.sides.b_velocity)
+    }
+
+    fn relative_omega(&self) -> DVec3 {
+        self.sides.a_velocity.angular - self.sides.b_velocity.angular
+    }
+
+    /// Position along axis k of the parent's frame, `s_k = b_k·d` \[m\], and its rows.
+    fn slide(&self, k: usize) -> (f64, Twist, Twist) {
+        let t = self.frame_b.col(k);
+        (t.dot(self.d), Twist::new(t, self.r_a.cross(t)), Twist::new(-t, -(self.r_b + self.d).cross(t)))
+    }
+
+    /// `φ` from the rotation `rest` of the child's frame in the parent's: `q0 = F_b rest F_a⁻¹`.
+    fn error_from(&self, rest: DQuat) -> DVec3 {
+        let (f_a, f_b) = (self.joint.child_from_joint.rotation, self.joint.parent_from_joint.rotation);
+        rotation_error(self.sides.a.rotation, self.sides.b.rotation, f_b * rest * f_a.conjugate())
+    }
+
+    /// Rest angle of the spring about the axis of a hinge \[rad\].
+    fn rest_angle(&self, axis: usize) -> f64 {
+        let spring = &self.joint.rotation_spring;
+        twist_angle(spring.rest, axis) + spring.rest_turns
+    }
+
+    /// Spring and damper on the free rotations: about a hinge a scalar in its unwrapped angle, else all rotations at once.
+    pub fn rotation_spring(&self, (ks, kc): (f64, f64), derivatives: Derivatives) -> Option<Force> {
+        let spring = &self.joint.rotation_spring;
+        let (k, c) = (spring.stiffness * ks, spring.damping * kc);
+        if k == 0.0 && c == 0.0 {
+            return None;
+        }
+        match self.joint.mask.rotation() {
+            RotationKind::Held => None,
+            RotationKind::Axis(i) => {
+                Some(Force::Along(Along::about(self.frame_a.col(i), -k * (self.angle - self.rest_angle(i)), k, c)))
+            }
+            RotationKind::Free | RotationKind::Cardan(_) => {
+                Some(Force::Turning(rotation_spring(self.error_from(spring.rest), k, c, derivatives)))
+            }
+        }
+    }
+
+    /// Spring and damper along translation k, when it is free.
+    pub fn slide_spring(&self, k: usize, (ks, kc): (f64, f64)) -> Option<Force> {
+        let spring = &self.joint.slide_spring;
+        let (stiffness, damping) = (spring.stiffness * ks, spring.damping * kc);
+        if self.joint.mask.holds_translation(k) || (stiffness == 0.0 && damping == 0.0) {
+            return None;
+        }
+        let (s, a, b) = self.slide(k);
+        Some(Force::Along(Along { a, b, force: -stiffness * (s - spring.rest[k]), stiffness, damping }))
+    }
+
+    /// The direction in which the unwrapped angle grows: the axis `h_a` of a hinge; of a ball's twist
+    /// `(a_x + b_x)/(1 + a_x·b_x)`, which has no limit at half a turn of swing.
+    fn angle_direction(&self) -> Option<DVec3> {
+        match self.joint.mask.rotation() {
+            RotationKind::Axis(i) => Some(self.frame_a.col(i)),
+            RotationKind::Free => {
+                let (a, b) = (self.frame_a.col(0), self.frame_b.col(0));
+                let aligned = 1.0 + a.dot(b); // 2 w_s², with w_s the cosine of half the swing
+                (aligned > 2e-12).then(|| (a + b) / aligned)
+            }
+            RotationKind::Cardan(_) | RotationKind::Held => None,
+        }
+    }
+
+    /// The limit of a hinge's angle or a ball's twist, when it acts within `h`.
+    pub fn angle_limit(&self, h: f64) -> Option<Force> {
+        let limits = &self.joint.limits;
+        let g = self.angle_direction()?;
+        let v = violation(limits.angle?, self.angle, g.dot(self.relative_omega()), h)?;
+        Some(Force::Along(Along::about(g, -limits.stiffness * v, limits.stiffness, limits.damping)))
+    }
+
+    /// Violation of the swing ellipse and the direction in which it grows, `v̇ = g·(ω_a − ω_b)`.
+    ///
+    /// The swing is the rotation vector `σ = t w`, `w ⟂ x_b`; it carries `x_b` to the child's axis
+    /// `a = cos t x_b + sin t w × x_b`. From `ȧ = ω × a` with ω the relative angular velocity:
+    ///
+    /// ```text
+    /// ṫ = w·ω                                                                                             (1)
+    /// ẇ = ψ̇ x_b × w,   sin t ψ̇ = w·ȧ = ω·(a × w)                                                          (2)
+    /// v̇ = n·σ̇ = n·(ṫ w + t ẇ),   n = v_1 y_b + v_2 z_b,   v_i = ∂v/∂s_i                                   (3)
+    /// g = w (w·n) + (t/sin t) ((x_b × w)·n) (a × w)                                by (1), (2) in (3)
+    /// ```
+    /// No direction is given without swing, or at half a turn of it.
+    pub fn swing_violation(&self) -> Option<(f64, DVec3)> {
+        let ellipse = self.joint.limits.swing?;
+        if self.joint.mask.rotation() != RotationKind::Free {
+            return None;
+        }
+        let (s1, s2, _) = swing_twist(self.relative);
+        let t = s1.hypot(s2);
+        let half_cosine = self.relative.w.hypot(self.relative.x);
+        if t < 1e-9 || half_cosine < 1e-6 {
+            return None;
+        }
+        let (v, [v1, v2]) = ellipse.violation(s1, s2);
+        let (x_b, y_b, z_b) = (self.frame_b.col(0), self.frame_b.col(1), self.frame_b.col(2));
+        let (n, w) = (y_b * v1 + z_b * v2, (y_b * s1 + z_b * s2) / t);
+        let g = w * w.dot(n) + self.frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n));
+        Some((v, g))
+    }
+
+    /// The limit of a ball's swing, when it acts within `h`.
+    pub fn swing_limit(&self, h: f64) -> Option<Force> {
+        let limits = &self.joint.limits;
+        let (v, g) = self.swing_violation()?;
+        (v + h * g.dot(self.relative_omega()) > 0.0)
+            .then(|| Force::Along(Along::about(g, -limits.stiffness * v, limits.stiffness, limits.damping)))
+    }
+
+    /// The limit of the position along X, when it acts within `h`.
+    pub fn slide_limit(&self, h: f64) -> Option<Force> {
+        let limits = &self.joint.limits;
+        let range = limits.slide?;
+        let (s, a, b) = self.slide(0);
+        let v = violation(range, s, self.rate(a, b), h)?;
+        let (stiffness, damping) = (limits.slide_stiffness, limits.slide_damping);
+        Some(Force::Along(Along { a, b, force: -stiffness * v, stiffness, damping }))
+    }
+
+    /// The motor. Its law is implicit while the torque it would have at the end of `h` is within the clamp.
+    pub fn motor(&self, input: &JointInput, (ks, kc): (f64, f64), h: f64, derivatives: Derivatives) -> Option<Force> {
+        let motor = self.joint.motor.as_ref()?;
+        let (kp, kd, max) = (motor.stiffness * ks, motor.damping * kc, motor.max);
+        let (x, a, b) = match self.joint.mask.rotation() {
+            RotationKind::Axis(i) => {
+                let g = self.frame_a.col(i);
+                (self.angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g))
+            }
+            RotationKind::Held if !self.joint.mask.holds_translation(0) => self.slide(0),
+            RotationKind::Free => return self.ball_motor(input, kp, kd, max, h, derivatives),
+            RotationKind::Held | RotationKind::Cardan(_) => return None,
+        };
+        // T = torque − kp (x − x*) − kd (ẋ − r*)
+        let (kp, kd, target, target_rate) = match input.servo {
+            Some(ServoTarget::Position { position, rate }) => (kp, kd, position, rate),
+            Some(ServoTarget::Rate(rate)) => (0.0, kd, x, rate),
+            Some(ServoTarget::Rotation(_)) | None => (0.0, 0.0, x, 0.0),
+        };
+        let rate = self.rate(a, b);
+        let predicted = input.torque - kp * (x + h * rate - target) - kd * (rate - target_rate);
+        Some(Force::Along(if predicted.abs() <= max {
+            let force = input.torque - kp * (x - target) + kd * target_rate;
+            Along { a, b, force, stiffness: kp, damping: kd }
+        } else {
+            Along { a, b, force: predicted.signum() * max, stiffness: 0.0, damping: 0.0 }
+        }))
+    }
+
+    /// `T = −kp φ − kd ω_rel` to a rotation of the child's frame in the parent's.
+    fn ball_motor(
+        &self,
+        input: &JointInput,
+        kp: f64,
+        kd: f64,
+        max: f64,
+        h: f64,
+        derivatives: Derivatives,
+    ) -> Option<Force> {
+        let Some(ServoTarget::Rotation(target)) = input.servo else { return None };
+        let (phi, omega) = (self.error_from(target), self.relative_omega());
+        let predicted = (phi + omega * h) * -kp - omega * kd;
+        let size = predicted.length();
+        Some(Force::Turning(if size <= max {
+            rotation_spring(phi, kp, kd, derivatives)
+        } else {
+            Turning { torque: predicted * (max / size), stiffness: DMat3::ZERO, damping: 0.0 }
+        }))
+    }
+
+    /// Calls `visit` for every force of the joint; returns how many limits act.
+    fn forces(
+        &self,
+        input: &Input,
+        joint: &JointInput,
+        h: f64,
+        derivatives: Derivatives,
+        mut visit: impl FnMut(&Force),
+    ) -> u32 {
+        let scales = input.scales(joint);
+        self.rotation_spring(scales, derivatives).iter().for_each(&mut visit);
+        for k in 0..3 {
+            self.slide_spring(k, scales).iter().for_each(&mut visit);
+        }
+        if input.torques {
+            self.motor(joint, scales, h, derivatives).iter().for_each(&mut visit);
+        }
+        let mut acting = 0;
+        for limit in [self.angle_limit(h), self.swing_limit(h), self.slide_limit(h)].into_iter().flatten() {
+            visit(&limit);
+            acting += 1;
+        }
+        acting
+    }
+
+    /// Energy of the joint's springs and limits \[J\].
+    fn energy(&self, (ks, _): (f64, f64)) -> f64 {
+        let Joint { mask, rotation_spring, slide_spring, limits, .. } = self.joint;
+        let turned = match mask.rotation() {
+            RotationKind::Held => 0.0,
+            RotationKind::Axis(i) => (self.angle - self.rest_angle(i)).powi(2),
+            RotationKind::Free | RotationKind::Cardan(_) => self.error_from(rotation_spring.rest).length_squared(),
+        };
+        let slid: f64 = (0..3)
+            .filter(|&k| !mask.holds_translation(k))
+            .map(|k| (self.slide(k).0 - slide_spring.rest[k]).powi(2))
+            .sum();
+        let angle = limits.angle.map_or(0.0, |r| r.excess(self.angle));
+        let swing = self.swing_violation().map_or(0.0, |(v, _)| v.max(0.0));
+        let slide = limits.slide.map_or(0.0, |r| r.excess(self.slide(0).0));
+        0.5 * (ks * (rotation_spring.stiffness * turned + slide_spring.stiffness * slid)
+            + limits.stiffness * (angle * angle + swing * swing)
+            + limits.slide_stiffness * slide * slide)
+    }
+}
+
+/// By how much `x` is beyond the end of `range` that it will pass within `h`; negative before it gets there.
+fn violation(range: Range, x: f64, rate: f64, h: f64) -> Option<f64> {
+    let predicted = x + h * rate;
+    if predicted > range.max {
+        Some(x - range.max)
+    } else if predicted < range.min {
+        Some(x - range.min)
+    } else {
+        None
+    }
+}
+
+/// Where a force comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Spring, motor or limit of a joint; a and b are its child and parent.
+    Joint(JointId),
+    /// An anchor spring, by its index.
+    AnchorSpring(usize),
+    /// A tracker or drag: b is the world.
+    Pull,
+}
+
+/// A force with its sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Acting<'f> {
+    /// Where it comes from.
+    pub source: Source,
+    /// Side a.
+    pub a: BodyId,
+    /// Side b; `None` is the world.
+    pub b: Option<BodyId>,
+    /// The force.
+    pub force: &'f Force,
+}
+
+/// Calls `visit` for every force of the model but gravity, given wrenches and gyroscopic torques; returns how many
+/// limits act. Limits and motors look `h` ahead with the velocities of `state`: 0 for the forces of this instant.
+pub fn collect(
+    model: &Model,
+    input: &Input,
+    state: &State,
+    h: f64,
+    derivatives: Derivatives,
+    mut visit: impl FnMut(Acting<'_>),
+) -> u32 {
+    let mut limits = 0;
+    for (k, joint) in model.joints().iter().enumerate() {
+        let id = JointId(k as u32);
+        limits += JointView::new(model, state, id).forces(input, &input.joint(k), h, derivatives, |force| {
+            visit(Acting { source: Source::Joint(id), a: joint.child, b: joint.parent, force })
+        });
+    }
+    for (k, spring) in model.anchor_springs().iter().enumerate() {
+        let (r_a, r_b, d) = levers(spring, state);
+        let force = Force::Anchored(PointSpring::of(spring).force(r_a, r_b, d, derivatives));
+        visit(Acting { source: Source::AnchorSpring(k), a: spring.a, b: spring.b, force: &force });
+    }
+    // Pulls: a spring of no length to a moving point, −k (p − p*) − c (ṗ − ṗ*), and one of rotation.
+    let mut pull = |body: BodyId, force: Force| {
+        visit(Acting { source: Source::Pull, a: body, b: None, force: &force });
+    };
+    let to_point = |body: BodyId, point: DVec3, k: f64, c: f64, target: DVec3, velocity: DVec3| {
+        let s = &state.bodies[body.index()];
+        let r = s.orientation * point;
+        let spring = PointSpring { stiffness: k, damping: c, rest_length: 0.0 };
+        let mut force = spring.force(r, target, s.position + r - target, derivatives);
+        force.force += velocity * c;
+        Force::Anchored(force)
+    };
+    for (tracker, target) in model.trackers().iter().zip(&input.targets) {
+        let Some(target) = target else { continue };
+        let (k, c) = (tracker.stiffness, tracker.damping);
+        let (place, velocity) = (target.pose.translation, target.velocity);
+        pull(tracker.body, to_point(tracker.body, tracker.point, k, c, place, velocity.linear));
+        let (k, c) = (tracker.rotation_stiffness, tracker.rotation_damping);
+        let orientation = state.bodies[tracker.body.index()].orientation;
+        let phi = rotation_error(orientation, DQuat::IDENTITY, target.pose.rotation);
+        let mut force = rotation_spring(phi, k, c, derivatives);
+        force.torque += velocity.angular * c;
+        pull(tracker.body, Force::Turning(force));
+    }
+    for drag in &input.drags {
+        let (k, c) = (drag.stiffness, drag.damping);
+        pull(drag.body, to_point(drag.body, drag.point, k, c, drag.target, drag.target_velocity));
+    }
+    limits
+}
+
+/// Levers of an anchor spring, and `d = p_a − p_b`.
+fn levers(spring: &AnchorSpring, state: &State) -> (DVec3, DVec3, DVec3) {
+    let a = &state.bodies[spring.a.index()];
+    let r_a = a.orientation * spring.point_in_a;
+    let (x_b, r_b) = spring.b.map_or((DVec3::ZERO, spring.point_in_b), |b| {
+        let b = &state.bodies[b.index()];
+        (b.position, b.orientation * spring.point_in_b)
+    });
+    (r_a, r_b, a.position + r_a - x_b - r_b)
+}
+
+/// Energy of joint springs (with their scales), limits, anchor springs, trackers and drags \[J\].
+pub fn spring_energy(model: &Model, input: &Input, state: &State) -> f64 {
+    let joints: f64 = (0..model.joints().len())
+        .map(|k| JointView::new(model, state, JointId(k as u32)).energy(input.scales(&input.joint(k))))
+        .sum();
+    let anchors: f64 = model.anchor_springs().iter().map(|s| PointSpring::of(s).energy(levers(s, state).2)).sum();
+    let point = |body: BodyId, point: DVec3| state.bodies[body.index()].pose().transform_point(point);
+    let trackers: f64 = model
+        .trackers()
+        .iter()
+        .zip(&input.targets)
+        .filter_map(|(tracker, target)| {
+            let pose = target.as_ref()?.pose;
+            let apart = (point(tracker.body, tracker.point) - pose.translation).length_squared();
+            let orientation = state.bodies[tracker.body.index()].orientation;
+            let turned = rotation_error(orientation, DQuat::IDENTITY, pose.rotation).length_squared();
+            Some(0.5 * (tracker.stiffness * apart + tracker.rotation_stiffness * turned))
+        })
+        .sum();
+    let drags: f64 =
+        input.drags.iter().map(|d| 0.5 * d.stiffness * (point(d.body, d.point) - d.target).length_squared()).sum();
+    joints + anchors + trackers + drags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{Drag, Target};
+    use crate::maths::Pose;
+    use crate::maths::block::{Lu, from_wrench};
+    use crate::maths::rotation::exp;
+    use crate::model::*;
+
+    const STEP: f64 = 1e-6; // central differences: error about STEP² + 1e-16/STEP, times stiffnesses below 100
+    const CLOSE: f64 = 1e-7;
+
+    /// Two bodies a and b, the joint between them turned by `relative` and slid by `slide`, moving.
+    fn pair(mask: JointMask, relative: DVec3, slide: DVec3, adjust: impl Fn(JointSpec) -> JointSpec) -> (Model, State) {
+        let (in_a, in_b) = (
+            Pose::new(exp(DVec3::new(0.4, -0.9, 0.2)), DVec3::new(0.1, -0.2, 0.15)),
+            Pose::new(exp(DVec3::new(-1.1, 0.3, 0.7)), DVec3::new(-0.25, 0.1, 0.2)),
+        );
+        let b = Pose::new(exp(DVec3::new(0.5, 0.8, -0.3)), DVec3::new(0.3, 0.2, -0.4));
+        let a = b.then(in_b).then(Pose::new(exp(relative), slide)).then(in_a.inverse());
+        let mut builder = ModelBuilder::new();
+        for (name, pose) in [("b", b), ("a", a)] {
+            let inertia = DMat3::from_diagonal(DVec3::new(0.1, 0.2, 0.25));
+            builder.body(BodySpec::new(name).mass(1.0).inertia(inertia, DVec3::ZERO).pose(pose));
+        }
+        builder.joint(adjust(JointSpec::new("joint", mask, "a", "b").frames(in_a, in_b)));
+        let model = builder.build().unwrap();
+        let state = model.start();
+        (model, state)
+    }
+
+    /// `state` with one body moved a little: three translations, three rotations from the left.
+    fn moved(state: &State, body: usize, direction: usize, by: f64) -> State {
+        let mut state = state.clone();
+        let body = &mut state.bodies[body];
+        let axis = DVec3::AXES[direction % 3] * by;
+        if direction < 3 {
+            body.position += axis;
+        } else {
+            body.orientation = exp(axis) * body.orientation;
+        }
+        state
+    }
+
+    /// Central difference over the twelve motions of [b; a], the bodies in the order of [`pair`].
+    fn differences<const N: usize>(state: &State, f: impl Fn(&State) -> [f64; N]) -> [[f64; N]; 12] {
+        std::array::from_fn(|k| {
+            let (high, low) = (f(&moved(state, k / 6, k % 6, STEP)), f(&moved(state, k / 6, k % 6, -STEP)));
+            std::array::from_fn(|i| (high[i] - low[i]) / (2.0 * STEP))
+        })
+    }
+
+    /// Sum of all wrenches by body, [b; a], and of all stiffness blocks.
+    fn sum(model: &Model, input: &Input, state: &State, derivatives: Derivatives) -> ([f64; 12], [[f64; 12]; 12]) {
+        let (mut w, mut k) = ([0.0; 12], [[0.0; 12]; 12]);
+        collect(model, input, state, 0.0, derivatives, |acting| {
+            let (wrenches, block) = (acting.force.wrenches(), acting.force.stiffness());
+            let sides = [Some(acting.a), acting.b];
+            let blocks = [[&block.aa, &block.ab], [&block.ba, &block.bb]];
+            for (s, row) in sides.iter().enumerate() {
+                let Some(row) = row else { continue };
+                for i in 0..6 {
+                    w[6 * row.index() + i] += from_wrench(wrenches[s])[i];
+                    for (t, col) in sides.iter().enumerate() {
+                        let Some(col) = col else { continue };
+                        for j in 0..6 {
+                            k[6 * row.index() + i][6 * col.index() + j] += blocks[s][t].get(i, j);
+                        }
+                    }
+                }
+            }
+        });
+        (w, k)
+    }
+
+    /// Force = −∇ energy.
+    fn assert_conservative(model: &Model, input: &Input, state: &State, what: &str) {
+        let slope = differences(state, |s| [spring_energy(model, input, s)]);
+        let (w, _) = sum(model, input, state, Derivatives::Symmetric);
+        assert!(w.iter().any(|x| x.abs() > 1e-3), "{what}: nothing acts");
+        for i in 0..12 {
+            assert!((w[i] + slope[i][0]).abs() < CLOSE * 10.0, "{what}: {i}: {} against {}", w[i], -slope[i][0]);
+        }
+    }
+
+    /// Exact K = −∂W/∂q, and its symmetric form is what is said of it.
+    fn assert_stiffness(model: &Model, input: &Input, state: &State, what: &str) {
+        let (_, k) = sum(model, input, state, Derivatives::Exact);
+        let slope = differences(state, |s| sum(model, input, s, Derivatives::Exact).0);
+        for i in 0..12 {
+            for j in 0..12 {
+                assert!((k[i][j] + slope[j][i]).abs() < CLOSE, "{what}: {i},{j}: {} against {}", k[i][j], -slope[j][i]);
+            }
+        }
+        let (_, s) = sum(model, input, state, Derivatives::Symmetric);
+        for i in 0..12 {
+            for j in 0..12 {
+                assert!((s[i][j] - s[j][i]).abs() < 1e-12, "{what}: not symmetric");
+            }
+        }
+    }
+
+    /// A relative motion that the mask allows.
+    fn allowed(mask: JointMask) -> (DVec3, DVec3) {
+        let turn = match mask.rotation() {
+            RotationKind::Free => DVec3::new(0.6, 0.9, -0.7),
+            RotationKind::Axis(i) => DVec3::AXES[i] * 0.8,
+            RotationKind::Cardan(i) => log(exp(DVec3::AXES[(i + 1) % 3] * 0.5) * exp(DVec3::AXES[(i + 2) % 3] * -0.4)),
+            RotationKind::Held => DVec3::ZERO,
+        };
+        let slide =
+            DVec3::from_array(std::array::from_fn(
+                |k| {
+                    if mask.holds_translation(k) { 0.0 } else { [0.3, -0.2, 0.25][k] }
+                },
+            ));
+        (turn, slide)
+    }
+
+    #[test]
+    fn joint_springs_of_every_mask_are_minus_the_slope_of_their_energy() {
+        for bits in 0..64 {
+            let mask = JointMask::from_bits(bits);
+            if mask == JointMask::WELD {
+                continue;
+            }
+            let (turn, slide) = allowed(mask);
+            let (model, state) = pair(mask, turn, slide, |joint| {
+                let rest = exp(DVec3::new(0.3, -0.2, 0.4));
+                joint
+                    .rotation_spring(RotationSpring { stiffness: 7.0, damping: 0.3, rest, rest_turns: 0.5 })
+                    .slide_spring(SlideSpring { stiffness: 11.0, damping: 0.2, rest: DVec3::new(0.1, 0.05, -0.1) })
+            });
+            let input = Input { stiffness_scale: 1.7, ..Input::default() };
+            if mask.rotation() == RotationKind::Held && mask.holds_point() {
+                continue;
+            }
+            assert_conservative(&model, &input, &state, &mask.name());
+            let off = Input { torques: false, ..Input::default() };
+            assert_eq!(spring_energy(&model, &off, &state), 0.0);
+            assert_eq!(sum(&model, &off, &state, Derivatives::Exact).0, [0.0; 12]);
+        }
+    }
+
+    #[test]
+    fn limits_are_minus_the_slope_of_their_energy() {
+        let limits = Limits { stiffness: 9.0, slide_stiffness: 13.0, ..Limits::default() };
+        let cases = [
+            (JointMask::HINGE, Limits { angle: Some(Range::new(-1.0, 0.3)), ..limits }),
+            (JointMask::HINGE, Limits { angle: Some(Range::new(1.1, 2.0)), ..limits }),
+            (
+                JointMask::from_bits(7 | JointMask::RX | JointMask::RZ),
+                Limits { angle: Some(Range::new(-1.0, 0.3)), ..limits },
+            ),
+            (JointMask::BALL, Limits { angle: Some(Range::new(-0.4, 0.2)), ..limits }),
+            (JointMask::BALL, Limits { angle: Some(Range::new(1.0, 1.2)), ..limits }),
+            (JointMask::BALL, Limits { swing: Some(SwingEllipse { about_y: 0.4, about_z: 0.7 }), ..limits }),
+            (JointMask::BALL, Limits { swing: Some(SwingEllipse { about_y: 0.8, about_z: 0.3 }), ..limits }),
+            (JointMask::POINT_ON_LINE, Limits { slide: Some(Range::new(-0.1, 0.1)), ..limits }),
+            (JointMask::FREE, Limits { slide: Some(Range::new(0.5, 0.6)), ..limits }),
+        ];
+        for (mask, limits) in cases {
+            let (turn, slide) = allowed(mask);
+            let (model, state) = pair(mask, turn, slide, |joint| joint.limits(limits));
+            assert_conservative(&model, &Input::default(), &state, &format!("{limits:?}"));
+            let off = Input { torques: false, ..Input::default() }; // limits always act
+            assert_conservative(&model, &off, &state, &format!("{limits:?}"));
+        }
+    }
+
+    #[test]
+    fn directions_of_limits_match_central_differences_at_any_angle() {
+        let ellipse = SwingEllipse { about_y: 0.5, about_z: 1.1 };
+        let limits = Limits { swing: Some(ellipse), ..Limits::default() };
+        for i in 0..40 {
+            let f = f64::from(i);
+            let axis = DVec3::new((1.3 * f).sin(), (2.1 * f + 1.0).cos(), (0.7 * f + 0.3).sin()).normalize();
+            let (model, state) =
+                pair(JointMask::BALL, axis * (0.07 * f + 0.05), DVec3::ZERO, |joint| joint.limits(limits));
+            let view = |s: &State| JointView::new(&model, s, JointId(0));
+            let (_, swing) = view(&state).swing_violation().unwrap();
+            let twist = view(&state).angle_direction().unwrap();
+            let slope = differences(&state, |s| [view(s).swing_violation().unwrap().0, view(s).angle]);
+            for k in 0..3 {
+                for (g, column) in [(swing, 0), (twist, 1)] {
+                    let scale = 1.0 + g.length();
+                    assert!((slope[9 + k][column] - g[k]).abs() < CLOSE * scale, "{i}: column {column} of a");
+                    assert!((slope[3 + k][column] + g[k]).abs() < CLOSE * scale, "{i}: column {column} of b");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_slides_match_central_differences() {
+        for bits in [0u8, 1, 2, 4, 6, 62, 63 & !6] {
+            let mask = JointMask::from_bits(bits);
+            let (turn, slide) = allowed(mask);
+            let (model, state) = pair(mask, turn, slide, |joint| joint);
+            let view = |s: &State| JointView::new(&model, s, JointId(0));
+            let slope = differences(&state, |s| std::array::from_fn::<f64, 3, _>(|k| view(s).slide(k).0));
+            for k in 0..3 {
+                let (_, a, b) = view(&state).slide(k);
+                for i in 0..6 {
+                    assert!((slope[i][k] - from_twist(b)[i]).abs() < CLOSE);
+                    assert!((slope[6 + i][k] - from_twist(a)[i]).abs() < CLOSE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rotation_springs_have_exact_derivatives_and_s_is_their_symmetric_part() {
+        for scale in [0.0, 0.3, 1.0, 2.2] {
+            for mask in [JointMask::BALL, JointMask::UNIVERSAL, JointMask::FREE] {
+                let turn = DVec3::new(0.6, 0.9, -0.7) * scale;
+                let (model, state) = pair(mask, turn, DVec3::ZERO, |joint| joint.spring(7.0, 0.0));
+                assert_stiffness(&model, &Input::default(), &state, &mask.name());
+                let (_, exact) = sum(&model, &Input::default(), &state, Derivatives::Exact);
+                let (_, symmetric) = sum(&model, &Input::default(), &state, Derivatives::Symmetric);
+                for i in 3..6 {
+                    for j in 3..6 {
+                        assert!((0.5 * (exact[i][j] + exact[j][i]) - symmetric[i][j]).abs() < 1e-12);
+                    }
+                }
+            }
+        }
+    }
+
+    fn with_anchor_spring(rest_length: f64, to_world: bool) -> (Model, State) {
+        let mut builder = ModelBuilder::new();
+        let poses = [
+            Pose::new(exp(DVec3::new(-0.2, 0.5, 0.4)), DVec3::new(-0.1, 0.4, 0.1)),
+            Pose::new(exp(DVec3::new(0.3, 0.1, -0.6)), DVec3::new(0.3, -0.2, 0.5)),
+        ];
+        for (name, pose) in ["b", "a"].into_iter().zip(poses) {
+            builder.body(BodySpec::new(name).shape(Shape::sphere(0.1), 1000.0).pose(pose));
+        }
+        builder.anchor_spring(AnchorSpringSpec {
+            name: "spring".into(),
+            a: "a".into(),
+            point_in_a: DVec3::new(0.3, 0.1, -0.2),
+            b: if to_world { BodyRef::World } else { "b".into() },
+            point_in_b: DVec3::new(-0.2, 0.25, 0.1),
+            stiffness: 11.0,
+            damping: 0.5,
+            rest_length,
+        });
+        let model = builder.build().unwrap();
+        let state = model.start();
+        (model, state)
+    }
+
+    #[test]
+    fn anchor_springs_have_exact_derivatives_stretched_and_compressed() {
+        for rest_length in [0.0, 0.2, 2.5] {
+            for to_world in [false, true] {
+                let (model, state) = with_anchor_spring(rest_length, to_world);
+                let what = format!("rest length {rest_length}, to the world: {to_world}");
+                assert_conservative(&model, &Input::default(), &state, &what);
+                assert_stiffness(&model, &Input::default(), &state, &what);
+            }
+        }
+        let spring = PointSpring { stiffness: 3.0, damping: 1.0, rest_length: 0.1 };
+        let none = spring.force(DVec3::X, DVec3::Y, DVec3::ZERO, Derivatives::Exact);
+        assert!(none.force == DVec3::ZERO && none.stiffness == DMat3::ZERO);
+    }
+
+    #[test]
+    fn pulls_have_exact_derivatives() {
+        let mut builder = ModelBuilder::new();
+        for (k, name) in ["b", "a"].into_iter().enumerate() {
+            let pose = Pose::new(exp(DVec3::new(0.3, 0.1, -0.6)), DVec3::new(0.3, k as f64, 0.5));
+            builder.body(BodySpec::new(name).shape(Shape::sphere(0.1), 1000.0).pose(pose));
+        }
+        builder.tracker(TrackerSpec {
+            name: "tracker".into(),
+            body: "a".into(),
+            point: DVec3::new(0.1, -0.2, 0.05),
+            stiffness: 20.0,
+            damping: 0.0,
+            rotation_stiffness: 6.0,
+            rotation_damping: 0.0,
+        });
+        let model = builder.build().unwrap();
+        let state = model.start();
+        let pose = Pose::new(exp(DVec3::new(-0.9, 0.4, 0.2)), DVec3::new(0.1, 0.6, 0.2));
+        let drag = Drag {
+            body: BodyId(0),
+            point: DVec3::new(0.2, 0.1, -0.1),
+            target: DVec3::new(1.0, 0.0, 0.3),
+            target_velocity: DVec3::ZERO,
+            stiffness: 15.0,
+            damping: 0.0,
+        };
+        let target = Target { pose, velocity: Twist::ZERO };
+        let input = Input { targets: vec![Some(target)], drags: vec![drag], ..Input::default() };
+        assert_conservative(&model, &input, &state, "pulls");
+        assert_stiffness(&model, &input, &state, "pulls");
+        assert_eq!(spring_energy(&model, &Input::default(), &state), 0.0);
+    }
+
+    /// D is minus the slope of the damped wrench, for each shape of force.
+    #[test]
+    fn damping_blocks_match_the_damped_wrenches() {
+        let phi = DVec3::new(0.3, 0.8, -0.1);
+        let row = |s: f64| Twist::new(DVec3::new(0.1, s, 0.4), DVec3::new(-s, 0.7, 0.2));
+        let spring = PointSpring { stiffness: 3.0, damping: 0.9, rest_length: 0.1 };
+        let forces = [
+            Force::Turning(rotation_spring(phi, 5.0, 0.7, Derivatives::Exact)),
+            Force::Along(Along { a: row(0.3), b: row(-0.8), force: 2.0, stiffness: 3.0, damping: 0.6 }),
+            Force::Anchored(spring.force(phi, DVec3::new(0.2, -0.3, 0.5), DVec3::ONE, Derivatives::Exact)),
+        ];
+        let (a, b) = (row(1.3), row(-0.4));
+        for force in forces {
+            let (still, moving, d) = (force.wrenches(), force.wrenches_at(a, b), force.damping());
+            for (side, rows) in [(0, [d.aa, d.ab]), (1, [d.ba, d.bb])] {
+                let (x, y) = (rows[0].times_vector(&from_twist(a)), rows[1].times_vector(&from_twist(b)));
+                for i in 0..6 {
+                    let lost = from_wrench(still[side])[i] - from_wrench(moving[side])[i];
+                    assert!((lost - x[i] - y[i]).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn limits_look_ahead_and_motors_keep_within_their_clamp() {
+        let limits = Limits { angle: Some(Range::new(-1.0, 0.9)), ..Limits::default() };
+        let motor = Motor { stiffness: 10.0, damping: 1.0, max: 4.0 };
+        let (model, mut state) =
+            pair(JointMask::HINGE, DVec3::X * 0.8, DVec3::ZERO, |joint| joint.limits(limits).motor(motor));
+        let axis = JointView::new(&model, &state, JointId(0)).frame_a.col(0);
+        state.bodies[1].velocity.angular = axis * 2.0;
+        let view = JointView::new(&model, &state, JointId(0));
+        assert!(view.angle_limit(0.04).is_none());
+        let Some(Force::Along(limit)) = view.angle_limit(0.06) else { panic!("0.8 + 0.06 · 2 is beyond 0.9") };
+        assert!((limit.force - 100.0 * 0.1).abs() < 1e-12, "pulls to the limit it is about to reach");
+
+        let servo = |position, torque| JointInput {
+            servo: Some(ServoTarget::Position { position, rate: 0.5 }),
+            torque,
+            ..JointInput::default()
+        };
+        let motor = |input: JointInput| match view.motor(&input, (1.0, 1.0), 0.1, Derivatives::Symmetric) {
+            Some(Force::Along(f)) => f,
+            other => panic!("{other:?}"),
+        };
+        // T = 0.3 − 10 (0.8 + 0.1 · 2 − x*) − (2 − 0.5)
+        let within = motor(servo(0.9, 0.3));
+        assert!((within.force - (0.3 - 10.0 * (0.8 - 0.9) + 0.5)).abs() < 1e-12);
+        assert_eq!((within.stiffness, within.damping), (10.0, 1.0));
+        let clamped = motor(servo(0.0, 0.3));
+        assert_eq!((clamped.force, clamped.stiffness, clamped.damping), (-4.0, 0.0, 0.0));
+        let torque_only = motor(JointInput { torque: 3.0, ..JointInput::default() });
+        assert_eq!((torque_only.force, torque_only.stiffness, torque_only.damping), (3.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn gyroscopic_inertia_matches_central_differences() {
+        let inertia = DMat3::from_diagonal(DVec3::new(0.1, 0.2, 0.35));
+        let (omega, h) = (DVec3::new(3.0, -2.0, 5.0), 1.0 / 60.0);
+        let residual = |w: DVec3| inertia * (w - omega) + w.cross(inertia * w) * h;
+        let a = gyroscopic_inertia(inertia, omega, h);
+        for axis in DVec3::AXES {
+            let slope = (residual(omega + axis * STEP) - residual(omega - axis * STEP)) / (2.0 * STEP);
+            assert!((a * axis - slope).length() < 1e-8);
+        }
+        let after = gyroscopic(inertia, omega, h);
+        let newton = Lu::new(&{
+            let mut block = Block::angular(a);
+            block.add_scaled(1.0, &Block::from_quarters(DMat3::IDENTITY, DMat3::ZERO, DMat3::ZERO, DMat3::ZERO));
+            block
+        })
+        .unwrap()
+        .solve(&from_wrench(Wrench::new(DVec3::ZERO, residual(omega))));
+        assert!((omega - DVec3::new(newton[3], newton[4], newton[5]) - after).length() < 1e-14);
+    }
 }
