@@ -1,9 +1,37 @@
 //! Built-in scenes, shared by tests, benches, examples, command line and studio.
+//!
+//! A scene is asked for by name, with parameters after a colon: the size first, as a bare number, then `key=value`.
+//! [`catalogue`] lists the scenes with their parameters.
+
+mod chain;
+mod hand;
+mod parameters;
+mod pendulum;
+mod plant;
+mod robot;
+mod strand;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use crate::input::Input;
-use crate::model::{Model, State};
+use crate::maths::{Pose, Twist};
+use crate::model::{Model, ModelError, State};
+use glam::{DMat3, DQuat, DVec3};
+use parameters::Parameters;
 
 /// A model with a start and a script that directs it.
+///
+/// ```
+/// use supple::*;
+/// let scene = Scene::parse("chain:100,stiffness=5")?;
+/// let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+/// for _ in 0..10 {
+///     scene.direct(state.time, &mut input);
+///     step(&scene.model, &input, &mut state, &mut work)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// As asked for: `chain:100,stiffness=10`.
@@ -12,12 +40,116 @@ pub struct Scene {
     pub model: Model,
     /// Where it starts.
     pub state: State,
-    /// The input at the start.
+    /// The input of the first step.
     pub input: Input,
+    script: Script,
+}
+
+/// What comes from outside as time passes.
+#[derive(Clone, Debug)]
+enum Script {
+    /// Nothing.
+    Still,
+    /// A torque at the beginning.
+    Spin(tree::Spin),
+    /// The root of a strand is shaken.
+    Shake(strand::Shake),
+    /// Wind on leaves.
+    Wind(plant::Wind),
+    /// A recorded hand is tracked.
+    Grasp(hand::Grasp),
+    /// A body is pulled along a path.
+    Pull(robot::Pull),
+}
+
+/// A built-in scene: what it is called and what it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct SceneInfo {
+    /// What stands before the colon.
+    pub name: &'static str,
+    /// What may stand after the colon, with the default values; empty when the scene takes no parameters.
+    pub parameters: &'static str,
+    /// A line about it.
+    pub summary: &'static str,
+    build: fn(&Parameters<'_>) -> Result<Scene, SceneError>,
+}
+
+static CATALOGUE: [SceneInfo; 11] = [
+    SceneInfo {
+        name: "pendulum",
+        parameters: "",
+        summary: "a rod of 1 m on a hinge, released horizontal",
+        build: pendulum::single,
+    },
+    SceneInfo {
+        name: "double_pendulum",
+        parameters: "",
+        summary: "two rods of 1 m on hinges, released horizontal",
+        build: pendulum::double,
+    },
+    SceneInfo {
+        name: "top",
+        parameters: "",
+        summary: "a heavy top on a ball joint, spinning at 60 rad/s",
+        build: pendulum::top,
+    },
+    SceneInfo {
+        name: "chain",
+        parameters: "20,stiffness=10,damping=0.01,tip_mass=1",
+        summary: "links on stiff ball joints, released horizontal",
+        build: chain::chain,
+    },
+    SceneInfo {
+        name: "whip",
+        parameters: "20,stiffness=0,damping=0,tip_mass=1",
+        summary: "links on ball joints that start waving",
+        build: chain::whip,
+    },
+    SceneInfo {
+        name: "strand",
+        parameters: "40",
+        summary: "a curled hair whose root is shaken",
+        build: strand::strand,
+    },
+    SceneInfo {
+        name: "plant",
+        parameters: "",
+        summary: "a stem with branches and leaves in the wind",
+        build: plant::plant,
+    },
+    SceneInfo {
+        name: "tree",
+        parameters: "127",
+        summary: "a binary tree of bars like a mobile, set turning by a torque [Bender 2006, §5]",
+        build: tree::tree,
+    },
+    SceneInfo {
+        name: "star",
+        parameters: "127",
+        summary: "the bars of the tree, all jointed to the top one [Bender 2006, §5]",
+        build: tree::star,
+    },
+    SceneInfo {
+        name: "hand",
+        parameters: "track=1",
+        summary: "a hand of 16 bones that follows a recorded grasp; track=0 lets the fingers hang",
+        build: hand::hand,
+    },
+    SceneInfo {
+        name: "robot",
+        parameters: "torques=on",
+        summary: "a humanoid pulled by the left hand",
+        build: robot::robot,
+    },
+];
+
+/// The built-in scenes.
+pub fn catalogue() -> &'static [SceneInfo] {
+    &CATALOGUE
 }
 
 /// Why a scene could not be made.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum SceneError {
     /// No scene has this name.
     #[error("there is no scene \"{name}\": `supple scenes` lists them [scene/unknown]")]
@@ -25,4 +157,109 @@ pub enum SceneError {
         /// As given.
         name: String,
     },
+    /// A parameter is not known, not readable or out of range.
+    #[error("parameter \"{parameter}\" of scene \"{scene}\": {what} [scene/parameter]")]
+    Parameter {
+        /// Name of the scene.
+        scene: &'static str,
+        /// Its key as given, or `size`.
+        parameter: String,
+        /// What is wrong and what is allowed.
+        what: String,
+    },
+    /// The parameters make a model that cannot be.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl SceneError {
+    /// Stable code, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SceneError::Unknown { .. } => "scene/unknown",
+            SceneError::Parameter { .. } => "scene/parameter",
+            SceneError::Model(_) => "scene/model",
+        }
+    }
+}
+
+impl Scene {
+    /// The scene asked for, such as `hand` or `chain:100,stiffness=10,damping=0.01`.
+    pub fn parse(text: &str) -> Result<Scene, SceneError> {
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let info = CATALOGUE
+            .iter()
+            .find(|info| info.name == name)
+            .ok_or_else(|| SceneError::Unknown { name: name.to_owned() })?;
+        let mut scene = (info.build)(&Parameters::parse(info, rest)?)?;
+        scene.name = text.to_owned();
+        scene.script.direct(0.0, &mut scene.input);
+        Ok(scene)
+    }
+
+    /// A scene that starts as its model does.
+    fn new(model: Model, script: Script) -> Scene {
+        Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
+    }
+
+    /// Sets what the scene's script gives in `input` (targets, drags, wrenches) for the step that starts at `time` and
+    /// lasts `input.dt`. Its entries come first in their lists; entries after them are left alone.
+    ///
+    /// Allocates nothing once the lists have their size, as those of [`Scene::input`] have.
+    pub fn direct(&self, time: f64, input: &mut Input) {
+        self.script.direct(time, input);
+    }
+}
+
+impl Script {
+    fn direct(&self, time: f64, input: &mut Input) {
+        match self {
+            Script::Still => {}
+            Script::Spin(spin) => spin.direct(time, input),
+            Script::Shake(shake) => shake.direct(time, input),
+            Script::Wind(wind) => wind.direct(time, input),
+            Script::Grasp(grasp) => grasp.direct(time, input),
+            Script::Pull(pull) => pull.direct(time, input),
+        }
+    }
+}
+
+/// The first `count` entries of a list, made if they are missing.
+fn entries<T: Clone>(list: &mut Vec<T>, count: usize, missing: T) -> &mut [T] {
+    if list.len() < count {
+        list.resize(count, missing);
+    }
+    &mut list[..count]
+}
+
+/// The damping that makes a spring of this stiffness on this inertia critical, times `ratio`.
+fn damping(ratio: f64, stiffness: f64, inertia: f64) -> f64 {
+    2.0 * ratio * (stiffness * inertia).sqrt()
+}
+
+/// The rotation whose X is along `x` and whose Y is as near to `y` as can be.
+fn frame_along(x: DVec3, y: DVec3) -> DQuat {
+    let x = x.normalize();
+    let y = y.reject_from_normalized(x).normalize();
+    DQuat::from_mat3(&DMat3::from_cols(x, y, x.cross(y)))
+}
+
+/// A frame that moves: its place in the world, the velocity of its origin and its angular velocity.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    pose: Pose,
+    velocity: Twist,
+}
+
+impl Moving {
+    /// A frame within this one that turns about its origin with angular velocity `rate`, in this one's axes \[rad/s\].
+    fn then(&self, inner: Pose, rate: DVec3) -> Moving {
+        Moving {
+            pose: self.pose.then(inner),
+            velocity: Twist::new(
+                self.velocity.at(self.pose.rotation * inner.translation),
+                self.velocity.angular + self.pose.rotation * rate,
+            ),
+        }
+    }
 }
