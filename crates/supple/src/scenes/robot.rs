@@ -1,14 +1,14 @@
 //! A humanoid that is pulled by its left hand, as the robot of [Hernández 2011, Fig. 3].
 //!
-//! It stands at the origin and looks along +Z, its left side at +X; the pelvis is welded to the world. X of a ball's frame
-//! points along the limb beyond it, so that twist is twist of the limb.
+//! It stands at the origin and looks along +Z, its left side at +X; the pelvis is welded to the world. X of a ball's
+//! frame points along the limb beyond it, so that twist is twist of the limb.
 
 use super::{Parameters, Scene, SceneError, Script, entries, frame_along};
 use crate::input::{Drag, Input};
 use crate::maths::Pose;
 use crate::model::{BodyId, BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, Shape, SwingEllipse};
 use glam::{DQuat, DVec3};
-use std::f64::consts::TAU;
+use std::f64::consts::{FRAC_PI_2, TAU};
 
 const DENSITY: f64 = 850.0; // kg/m³, lungs and gaps included
 
@@ -106,9 +106,9 @@ impl Rig {
         self.builder.joint(joint.spring(hold.stiffness, hold.damping).limits(limits));
     }
 
-    /// A hinge about a direction in the world, its angle 0 at the start.
-    fn hinge(&mut self, name: &str, child: BodyId, parent: BodyId, at: DVec3, axis: DVec3, hold: Hold, range: Range) {
-        let joint = JointSpec::new(name, JointMask::HINGE, child, parent).at(at).axis(axis);
+    /// A hinge about X of its frame, its angle 0 at the start.
+    fn hinge(&mut self, name: &str, child: BodyId, parent: BodyId, frame: Pose, hold: Hold, range: Range) {
+        let joint = JointSpec::new(name, JointMask::HINGE, child, parent).frame(frame);
         let limits = Limits { angle: Some(range), ..hold.limits() };
         self.builder.joint(joint.spring(hold.stiffness, hold.damping).limits(limits));
     }
@@ -144,12 +144,12 @@ impl Rig {
             let inner = self.limb(&name(&format!("{finger}_inner")), knuckle, 0.035, 0.009);
             let outer_root = knuckle.then(step(0.035));
             let outer = self.limb(&name(&format!("{finger}_outer")), outer_root, 0.030, 0.008);
-            // Fingers close towards the front.
-            let axis = wrist.rotation * DVec3::Z;
+            // X of the hinges is Z of the hand: fingers close towards the front.
+            let turn = Pose::new(DQuat::from_rotation_y(-FRAC_PI_2), DVec3::ZERO);
             let range = Range::new(-0.2, 1.5);
             let (hold, tip_hold) = (Hold::new(0.5, 0.004), Hold::new(0.3, 0.001));
-            self.hinge(&name(&format!("{finger}_knuckle")), inner, hand, knuckle.translation, axis, hold, range);
-            self.hinge(&name(&format!("{finger}_joint")), outer, inner, outer_root.translation, axis, tip_hold, range);
+            self.hinge(&name(&format!("{finger}_knuckle")), inner, hand, knuckle.then(turn), hold, range);
+            self.hinge(&name(&format!("{finger}_joint")), outer, inner, outer_root.then(turn), tip_hold, range);
         }
         hand
     }
@@ -165,10 +165,10 @@ impl Rig {
         self.ball(&name("hip"), thigh, pelvis, hip, Hold::new(150.0, 18.0), [0.6, 1.2, 0.6]);
         let shin = self.limb(&name("shin"), knee, 0.41, 0.045);
         let knee_range = Range::new(-0.05, 2.4); // the shin goes back
-        self.hinge(&name("knee"), shin, thigh, knee.translation, DVec3::X, Hold::new(80.0, 6.0), knee_range);
+        self.hinge(&name("knee"), shin, thigh, Pose::at(knee.translation), Hold::new(80.0, 6.0), knee_range);
         let foot = self.block(&name("foot"), DVec3::new(0.09 * sign, 0.035, 0.06), DVec3::new(0.09, 0.07, 0.24));
         let ankle_range = Range::new(-0.5, 0.8); // the toes go down
-        self.hinge(&name("ankle"), foot, shin, ankle.translation, DVec3::X, Hold::new(20.0, 0.6), ankle_range);
+        self.hinge(&name("ankle"), foot, shin, Pose::at(ankle.translation), Hold::new(20.0, 0.6), ankle_range);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The trees of [Bender 2006, §5]: bodies of equal density between 1 m and 11.4 m long on ball joints.
 //!
 //! The paper does not give the layout. Here the bars hang like a mobile: each is level, held at the middle of its upper
-//! face and carrying its children below its two ends, bars of one level across those of the next. So the tree is balanced at the
-//! start, and a torque about the vertical on the top bar carries the whole round with it, although no ball joint
-//! passes a torque on.
+//! face, and carries its children below its two ends, the bars of one level across those of the next. So the tree is
+//! balanced at the start, and a torque about the vertical on the top bar carries the whole round with it although no
+//! ball joint passes a torque on.
 
 use super::{Parameters, Scene, SceneError, Script, entries};
 use crate::input::Input;
