@@ -3,7 +3,7 @@
 use crate::input::Input;
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
-use crate::solver::{Solver, tree};
+use crate::solver::{Solver, Tree, TreeScheme, tree};
 
 /// What a step measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -231,6 +231,9 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
     }
     if let Some(&id) = model.topology().loops.first() {
         return Err(StepError::Loops { joint: model.joint(id).name.clone() });
+    }
+    if let Solver::Tree(Tree { scheme: TreeScheme::Exact, .. }) = input.solver {
+        tree::assemble::check(model)?;
     }
     if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
         return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });

@@ -5,7 +5,7 @@
 //! - [`Fused`], one `f64` with fused multiply-add, only inside functions compiled for it;
 //! - [`Four`], four `f64` in one register: four characters of one model.
 //!
-//! [`run_one`] and [`run_four`] choose at run time. This is the only file that contains unsafe code: the calls
+//! [`Real::enter`] enters functions compiled for them. This is the only file that contains unsafe code: the calls
 //! into functions compiled for instructions that were found to be present, and the vector instructions themselves.
 //!
 //! `Fused` and `Four` do the same operations in the same order, so a character alone and a character in a lane agree
@@ -57,6 +57,8 @@ pub trait Real:
     fn zero() -> Self {
         Self::splat(0.0)
     }
+    /// Runs work on this kind of number, compiled for the instructions it needs.
+    fn enter<K: Kernel>(kernel: K) -> K::Output;
 }
 
 impl Real for f64 {
@@ -113,10 +115,14 @@ impl Real for f64 {
     fn any_above(self, bound: f64) -> bool {
         self > bound
     }
+    #[inline]
+    fn enter<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run()
+    }
 }
 
 /// One `f64` whose `madd` is a fused instruction. Outside functions compiled with it, `mul_add` would be a slow call:
-/// use it only through [`run_one`].
+/// use it only through [`Real::enter`].
 #[derive(Clone, Copy, Debug)]
 pub struct Fused(pub f64);
 
@@ -202,6 +208,10 @@ impl Real for Fused {
     fn any_above(self, bound: f64) -> bool {
         self.0 > bound
     }
+    #[inline]
+    fn enter<K: Kernel>(kernel: K) -> K::Output {
+        run_fused(kernel)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -209,12 +219,12 @@ mod four {
     use super::*;
     use std::arch::x86_64::*;
 
-    /// Four `f64` in one AVX2 register. Made and used only inside [`run_four`].
+    /// Four `f64` in one AVX2 register. Used only inside [`Real::enter`].
     #[derive(Clone, Copy, Debug)]
     pub struct Four(__m256d);
 
     // Safety of this module: each function is one instruction of AVX, AVX2 or FMA, and values of `Four` exist only
-    // inside functions that `run_four` enters after finding those instructions present.
+    // inside functions that `run_fused` enters after finding those instructions present.
     impl Add for Four {
         type Output = Self;
         #[inline(always)]
@@ -301,18 +311,22 @@ mod four {
         fn any_above(self, bound: f64) -> bool {
             unsafe { _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(self.0, _mm256_set1_pd(bound))) != 0 }
         }
+        #[inline]
+        fn enter<K: Kernel>(kernel: K) -> K::Output {
+            run_fused(kernel)
+        }
     }
 }
 #[cfg(target_arch = "x86_64")]
 pub use four::Four;
 
-/// Work written over [`Real`], to be compiled once per kind of number. `run` and all it calls must be
-/// `#[inline(always)]`, without closures around vector code, or the compiler leaves the fast instructions out.
+/// Work compiled for one kind of number. `run` and all it calls must be `#[inline(always)]`, without closures around
+/// vector code, or the compiler leaves the fast instructions out.
 pub trait Kernel {
     /// What the work returns.
     type Output;
-    /// Does the work with numbers of type `T`.
-    fn run<T: Real>(self) -> Self::Output;
+    /// Does the work.
+    fn run(self) -> Self::Output;
 }
 
 /// Which instructions the kernels use.
@@ -325,7 +339,8 @@ pub enum Instructions {
     Baseline,
 }
 
-/// Whether this machine has the fused and four-lane instructions.
+/// Whether this machine has the instructions of [`Fused`] and [`Four`].
+#[inline]
 pub fn has_fused() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -337,37 +352,26 @@ pub fn has_fused() -> bool {
     }
 }
 
-/// Runs `kernel` for one character.
+/// Runs work on [`Fused`] or [`Four`], compiled for the instructions they need.
+///
+/// # Panics
+/// When [`has_fused`] is false.
 #[inline]
-pub fn run_one<K: Kernel>(instructions: Instructions, kernel: K) -> K::Output {
+fn run_fused<K: Kernel>(kernel: K) -> K::Output {
+    assert!(has_fused(), "the machine lacks fused instructions");
     #[cfg(target_arch = "x86_64")]
-    if instructions == Instructions::Best && has_fused() {
-        // Safety: the instructions were found to be present.
-        return unsafe { run_fused(kernel) };
+    {
+        // Safety: the instructions were just found to be present.
+        unsafe { enter_fused(kernel) }
     }
-    let _ = instructions;
-    kernel.run::<f64>()
-}
-
-/// Runs `kernel` for four characters side by side; gives it back if this machine cannot.
-#[inline]
-pub fn run_four<K: Kernel>(kernel: K) -> Result<K::Output, K> {
-    #[cfg(target_arch = "x86_64")]
-    if has_fused() {
-        // Safety: the instructions were found to be present.
-        return Ok(unsafe { run_lanes(kernel) });
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        kernel.run()
     }
-    Err(kernel)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_fused<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_lanes<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Four>()
+unsafe fn enter_fused<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
 }

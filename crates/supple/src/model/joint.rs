@@ -3,7 +3,7 @@
 //! This is the only file that knows the kinds of joint. A joint holds side `a` (the child body) to side `b` (the
 //! parent body or the world) through a frame on each. X of a joint frame is its main axis: the axis of a hinge, the
 //! direction of a slider, the twist axis of a ball, the normal of a plane. A joint is a mask of constrained
-//! directions [Faure 1998, §2]; the names are presets.
+//! directions [Faure 1998, §3.1]; the names are presets.
 //!
 //! Every row is bilinear in vectors carried by the two bodies, so its derivative is exact and simple. With
 //! `r` the levers from the centres of mass, `d = p_a − p_b` and axes `a_k`, `b_k` of the two frames:
@@ -302,13 +302,13 @@ impl Joint {
         (d.length(), squared.sqrt())
     }
 
-    /// The axis about which the joint counts turns: that of a hinge, else the twist axis X of a joint whose twist is
-    /// free; `None` when rotation is held or twist is blocked.
+    /// The axis about which the joint counts turns: that of a hinge, or the twist axis X of a joint with free rotation
+    /// and a range of twist; `None` for all others, whose [`JointState::angle`](super::JointState::angle) stays 0.
     pub fn turning_axis(&self) -> Option<usize> {
         match self.mask.rotation() {
             RotationKind::Axis(i) => Some(i),
-            RotationKind::Free => Some(0),
-            RotationKind::Cardan(_) | RotationKind::Held => None,
+            RotationKind::Free if self.limits.angle.is_some() => Some(0),
+            _ => None,
         }
     }
 

@@ -40,7 +40,8 @@ impl BodyState {
 /// What a joint must remember from step to step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JointState {
-    /// Unwrapped angle of a hinge, or twist of a ball \[rad\]: turns are counted.
+    /// Unwrapped angle of a hinge, or twist of a ball with a range of twist, at the present pose \[rad\]: turns are
+    /// counted. Whoever places bodies by hand calls [`State::recount_turns`].
     pub angle: f64,
 }
 

@@ -1,34 +1,79 @@
 //! Solver `tree`: implicit joint forces and implicit joint constraints, in time linear in the number of bodies
 //! [Hernández 2011].
+//!
+//! The published step, in its fast form: `plan` (constants in tree order) → `sweep` (up: assemble and factor; down: velocities
+//! and poses) with the `kernel` of one node; `couple` for springs between bodies that are not neighbours in the tree.
 
 pub mod acceleration;
 pub mod assemble;
+mod couple;
+mod kernel;
 pub mod kkt;
+mod loads;
+mod plan;
+mod sweep;
 
 use crate::input::Input;
 use crate::maths::Wrench;
-use crate::model::{Model, State};
-use crate::solver::{Impulses, Tree, TreeScheme};
+#[cfg(target_arch = "x86_64")]
+use crate::maths::lanes::Four;
+use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
+use crate::maths::small::V3;
+use crate::model::{BodyId, Model, State};
+use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report};
+use couple::Couple;
+use plan::{FLIPPED, NONE, Plan};
+use sweep::{Keep, Measured, Sweep};
 
 /// Scratch of solver `tree`.
-pub struct TreeWork {
+pub(crate) struct TreeWork {
+    plan: Plan,
+    one: One,
+    #[cfg(target_arch = "x86_64")]
+    four: Option<Box<Sweep<Four>>>,
+    couple: Couple,
     impulses: Vec<Wrench>,
     /// Made when a scheme first asks for it.
     kkt: Option<kkt::KktWork>,
 }
 
+/// The arrays of one character, for the instructions in use.
+enum One {
+    Fused(Sweep<Fused>),
+    Baseline(Sweep<f64>),
+}
+
 impl TreeWork {
-    pub(crate) fn new(_model: &Model) -> TreeWork {
-        TreeWork { impulses: Vec::new(), kkt: None }
+    pub(crate) fn new(model: &Model) -> TreeWork {
+        let plan = Plan::new(model);
+        let one = if has_fused() { One::Fused(Sweep::new(&plan)) } else { One::Baseline(Sweep::new(&plan)) };
+        TreeWork {
+            couple: Couple::new(model, &plan),
+            plan,
+            one,
+            #[cfg(target_arch = "x86_64")]
+            four: None,
+            impulses: Vec::new(),
+            kkt: None,
+        }
     }
 
     pub(crate) fn joint_impulses(&self) -> &[Wrench] {
         &self.impulses
     }
+
+    /// Makes the arrays fit the instructions asked for.
+    fn use_instructions(&mut self, instructions: Instructions) {
+        match (&self.one, instructions == Instructions::Best && has_fused()) {
+            (One::Baseline(_), true) => self.one = One::Fused(Sweep::new(&self.plan)),
+            (One::Fused(_), false) => self.one = One::Baseline(Sweep::new(&self.plan)),
+            _ => {}
+        }
+    }
 }
 
-/// One part `h` of a step.
+/// One part `h` of a step. On failure the state is as it was.
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
@@ -39,7 +84,14 @@ pub(crate) fn substep(
 ) -> Result<Report, Failure> {
     work.impulses.clear();
     match settings.scheme {
-        TreeScheme::Published => Ok(Report::default()),
+        TreeScheme::Published => {
+            work.use_instructions(settings.instructions);
+            let TreeWork { plan, one, couple, impulses, .. } = work;
+            match one {
+                One::Fused(sweep) => published(model, input, settings, h, state, plan, sweep, couple, impulses),
+                One::Baseline(sweep) => published(model, input, settings, h, state, plan, sweep, couple, impulses),
+            }
+        }
         TreeScheme::Exact => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
             let report = kkt::exact_substep(model, input, h, state, kkt)?;
@@ -57,5 +109,114 @@ pub(crate) fn substep(
             }
             Ok(report)
         }
+    }
+}
+
+/// The published step: one linearisation at the start of the step, one factorisation.
+#[allow(clippy::too_many_arguments)]
+fn published<T: Real>(
+    model: &Model,
+    input: &Input,
+    settings: Tree,
+    h: f64,
+    state: &mut State,
+    plan: &Plan,
+    sweep: &mut Sweep<T>,
+    couple: &mut Couple,
+    impulses: &mut Vec<Wrench>,
+) -> Result<Report, Failure> {
+    let keep = if settings.impulses == Impulses::Keep || !couple.is_empty() { Keep::Yes } else { Keep::No };
+    sweep.gather(plan, &[state]);
+    let limits = sweep.up(plan, model, &[input], h, keep, settings.threads);
+    let mut solves = 1;
+    let measured = if couple.is_empty() {
+        sweep.down(plan, h, settings.threads)
+    } else {
+        solves = couple.join(model, plan, sweep, h);
+        sweep.place(plan, h)
+    };
+    check(plan, sweep, &measured)?;
+    if settings.impulses == Impulses::Keep {
+        joint_impulses(model, plan, sweep, impulses);
+    }
+    sweep.scatter(plan, &mut [state]);
+    Ok(Report { solves, ..report(plan, &measured, limits) })
+}
+
+fn report<T: Real>(plan: &Plan, measured: &Measured<T>, limits: T) -> Report {
+    Report {
+        max_joint_gap: measured.gap.sqrt(),
+        max_joint_tilt: measured.tilt.sqrt(),
+        widest_joint: if measured.widest == NONE { None } else { plan.joint_id(measured.widest as usize) },
+        substeps: 1,
+        factorisations: 1,
+        solves: 1,
+        limits_active: (0..T::LANES).map(|l| limits.lane(l) as u32).max().unwrap_or(0),
+        ..Report::default()
+    }
+}
+
+/// Fails when any number of the new state is not finite.
+fn check<T: Real>(plan: &Plan, sweep: &Sweep<T>, measured: &Measured<T>) -> Result<(), Failure> {
+    if measured.is_finite() {
+        return Ok(());
+    }
+    let bad = |v: V3<T>| (0..T::LANES).any(|l| !v.lane(l).is_finite());
+    let node = (1..plan.nodes.len())
+        .find(|&i| bad(sweep.moving[i].v) || bad(sweep.moving[i].w) || bad(sweep.moving[i].x))
+        .unwrap_or(1);
+    Err(Failure::NotFinite(BodyId(plan.nodes[node].body)))
+}
+
+/// The impulse on each joint's child: what the articulated body beyond the joint gained beyond its own loads.
+fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulses: &mut Vec<Wrench>) {
+    impulses.resize(model.joints().len(), Wrench::ZERO);
+    for (i, node) in plan.nodes.iter().enumerate().skip(1) {
+        if node.joint == NONE {
+            continue;
+        }
+        let (passage, moving) = (&sweep.passages[i], &sweep.moving[i]);
+        let (f, n) = sweep.kept[i].times(moving.v + moving.w.cross(passage.own), moving.w);
+        // The impulses of springs between bodies came after the way up.
+        let (late_f, late_n) = sweep.again.totals.get(i).copied().unwrap_or((V3::zero(), V3::zero()));
+        let force = (f - sweep.kept[i].f - late_f).lane(0);
+        let torque = (n - sweep.kept[i].n - late_n).lane(0);
+        impulses[node.joint as usize] = if node.flags & FLIPPED == 0 {
+            Wrench::new(force, torque + passage.own.lane(0).cross(force))
+        } else {
+            Wrench::new(-force, -(torque + passage.lever.lane(0).cross(force)))
+        };
+    }
+}
+
+/// Four characters of one model side by side. `None` when this machine or model cannot; a failure leaves the states as
+/// they were.
+pub(crate) fn substep_four(
+    model: &Model,
+    inputs: [&Input; 4],
+    h: f64,
+    states: [&mut State; 4],
+    work: &mut TreeWork,
+) -> Option<Result<Report, Failure>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if !has_fused() || !work.couple.is_empty() {
+            return None;
+        }
+        let TreeWork { plan, four, .. } = work;
+        let sweep = four.get_or_insert_with(|| Box::new(Sweep::new(plan)));
+        let mut states = states;
+        sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);
+        let limits = sweep.up(plan, model, &inputs, h, Keep::No, Threads::One);
+        let measured = sweep.down(plan, h, Threads::One);
+        Some(check(plan, sweep, &measured).map(|()| {
+            sweep.scatter(plan, &mut states);
+            report(plan, &measured, limits)
+        }))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (model, inputs, h, states, work);
+        None
     }
 }

@@ -1,0 +1,228 @@
+//! What acts on single bodies from outside: trackers, drags, wrenches, springs to the world.
+//!
+//! Each is a block on the body and a momentum, about the centre of mass. A spring with matrix `Kd = h²k + h·damping` at
+//! lever `r`, `B = [1, −[r]]`, gives `Bᵀ Kd B` and `Bᵀ f`.
+
+use super::kernel::{Context, Inertia, Moving};
+use super::plan::NONE;
+use crate::maths::Pose;
+use crate::maths::lanes::Real;
+use crate::maths::small::*;
+use crate::model::{AnchorSpring, Model};
+use glam::{DQuat, DVec3};
+
+/// The loads of a step, in the order bodies were first named.
+pub(crate) struct Loads<T> {
+    /// By node: index of its load, or `NONE`.
+    of: Vec<u32>,
+    loads: Vec<Inertia<T>>,
+    /// The node of each load.
+    nodes: Vec<u32>,
+}
+
+impl<T: Real> Loads<T> {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Loads { of: vec![NONE; nodes], loads: Vec::new(), nodes: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, node: usize) -> Option<&Inertia<T>> {
+        match self.of[node] {
+            NONE => None,
+            k => Some(&self.loads[k as usize]),
+        }
+    }
+
+    #[inline(always)]
+    fn at(&mut self, node: usize) -> &mut Inertia<T> {
+        if self.of[node] == NONE {
+            self.of[node] = self.loads.len() as u32;
+            self.loads.push(Inertia::zero());
+            self.nodes.push(node as u32);
+        }
+        &mut self.loads[self.of[node] as usize]
+    }
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        for &node in &self.nodes {
+            self.of[node as usize] = NONE;
+        }
+        self.nodes.clear();
+        self.loads.clear();
+    }
+
+    /// Gathers all loads of a step at the present poses.
+    #[inline(always)]
+    pub(crate) fn collect(&mut self, cx: &Context<'_, T>, model: &Model, moving: &[Moving<T>]) {
+        self.clear();
+        let node_of = &cx.plan.node_of;
+        for (k, tracker) in model.trackers().iter().enumerate() {
+            let target = |lane: usize| cx.inputs[lane].targets.get(k).copied().flatten();
+            if (0..T::LANES).all(|lane| target(lane).is_none()) {
+                continue;
+            }
+            let node = node_of[tracker.body.index()] as usize;
+            let own = &moving[node];
+            // A lane without a target has no stiffness.
+            let mut on = [0.0; 4];
+            let mut poses = [Pose::IDENTITY; 4];
+            let mut rates = [(DVec3::ZERO, DVec3::ZERO); 4];
+            for lane in 0..T::LANES {
+                if let Some(t) = target(lane) {
+                    on[lane] = 1.0;
+                    poses[lane] = t.pose;
+                    rates[lane] = (t.velocity.linear, t.velocity.angular);
+                }
+            }
+            let on = T::gather(|l| on[l]);
+            let spring = PointSpring {
+                point: V3::splat(tracker.point),
+                target: vector(|l| poses[l].translation),
+                target_rate: vector(|l| rates[l].0),
+                stiffness: T::splat(tracker.stiffness) * on,
+                damping: T::splat(tracker.damping) * on,
+            };
+            let turn = quaternion(|l| poses[l].rotation);
+            let turn_rate = vector(|l| rates[l].1);
+            let load = self.at(node);
+            spring.add(cx, own, load);
+            // Torque −k φ − c (ω − ω*), φ = log(q q*⁻¹)
+            let hk = T::splat(tracker.rotation_stiffness) * on * cx.h;
+            let hc = T::splat(tracker.rotation_damping) * on * cx.h;
+            let (phi, s) = own.q.times(turn.conjugate()).log();
+            load.i = load.i.plus(&s.madd(hk * cx.h, &S3::identity_times(hc)));
+            load.n = load.n + turn_rate.scale(hc) - phi.scale(hk);
+        }
+        for lane in 0..T::LANES {
+            let mine = |x: f64| move |l: usize| if l == lane { x } else { 0.0 };
+            for drag in &cx.inputs[lane].drags {
+                let node = node_of[drag.body.index()] as usize;
+                let spring = PointSpring {
+                    point: V3::splat(drag.point),
+                    target: V3::splat(drag.target),
+                    target_rate: V3::splat(drag.target_velocity),
+                    stiffness: T::gather(mine(drag.stiffness)),
+                    damping: T::gather(mine(drag.damping)),
+                };
+                let own = &moving[node];
+                spring.add(cx, own, self.at(node));
+            }
+            for (body, wrench) in &cx.inputs[lane].wrenches {
+                let load = self.at(node_of[body.index()] as usize);
+                let force = vector(|l| if l == lane { wrench.force } else { DVec3::ZERO });
+                let torque = vector(|l| if l == lane { wrench.torque } else { DVec3::ZERO });
+                load.f = force.madd(cx.h, load.f);
+                load.n = torque.madd(cx.h, load.n);
+            }
+        }
+        for spring in model.anchor_springs() {
+            let node = node_of[spring.a.index()] as usize;
+            let Some(b) = spring.b else {
+                let own = &moving[node];
+                let r = own.q.matrix().times(V3::splat(spring.point_in_a));
+                let (force, kd) = anchor_force(spring, own.x + r - V3::splat(spring.point_in_b), cx.h);
+                add_at(self.at(node), &kd, r, force);
+                continue;
+            };
+            // Between bodies: the impulse here, the stiffness by `couple`.
+            let other = node_of[b.index()] as usize;
+            let (r_a, r_b, d) = anchor_levers(spring, &moving[node], &moving[other]);
+            let (force, _) = anchor_force(spring, d, cx.h);
+            add_at(self.at(node), &S3::zero(), r_a, force);
+            add_at(self.at(other), &S3::zero(), r_b, -force);
+        }
+    }
+}
+
+/// A vector with a value of its own in each lane.
+#[inline(always)]
+pub(crate) fn vector<T: Real>(value: impl Fn(usize) -> DVec3) -> V3<T> {
+    v3(T::gather(|l| value(l).x), T::gather(|l| value(l).y), T::gather(|l| value(l).z))
+}
+
+/// A quaternion with a value of its own in each lane.
+#[inline(always)]
+pub(crate) fn quaternion<T: Real>(value: impl Fn(usize) -> DQuat) -> Q<T> {
+    Q {
+        w: T::gather(|l| value(l).w),
+        v: v3(T::gather(|l| value(l).x), T::gather(|l| value(l).y), T::gather(|l| value(l).z)),
+    }
+}
+
+/// A spring of no length to a moving point.
+struct PointSpring<T> {
+    point: V3<T>,
+    target: V3<T>,
+    target_rate: V3<T>,
+    stiffness: T,
+    damping: T,
+}
+
+impl<T: Real> PointSpring<T> {
+    #[inline(always)]
+    fn add(&self, cx: &Context<'_, T>, own: &Moving<T>, load: &mut Inertia<T>) {
+        let r = own.q.matrix().times(self.point);
+        let (hk, hc) = (self.stiffness * cx.h, self.damping * cx.h);
+        let force = self.target_rate.scale(hc) - (own.x + r - self.target).scale(hk);
+        // Kd = κ 1:  M += κ,  H −= κ [r],  I += κ (r² 1 − r rᵀ)
+        let kappa = hk.madd(cx.h, hc);
+        let s = r.scale(kappa);
+        let h = &mut load.h;
+        load.m = load.m.plus_identity(kappa);
+        h.x.y = h.x.y + s.z;
+        h.x.z = h.x.z - s.y;
+        h.y.x = h.y.x - s.z;
+        h.y.z = h.y.z + s.x;
+        h.z.x = h.z.x + s.y;
+        h.z.y = h.z.y - s.x;
+        load.i = load.i.plus_outer(-kappa, r).plus_identity(s.dot(r));
+        load.f = load.f + force;
+        load.n = load.n + r.cross(force);
+    }
+}
+
+/// Adds `Bᵀ kd B` and `Bᵀ force` at lever `r`.
+#[inline(always)]
+pub(crate) fn add_at<T: Real>(load: &mut Inertia<T>, kd: &S3<T>, r: V3<T>, force: V3<T>) {
+    let o = V3::zero();
+    let here = Inertia { m: *kd, h: M3 { x: o, y: o, z: o }, i: S3::zero(), f: force, n: o };
+    *load = load.plus(&here.shifted(r));
+}
+
+/// Levers of an anchor spring and the vector from b's point to a's.
+#[inline(always)]
+pub(crate) fn anchor_levers<T: Real>(
+    spring: &AnchorSpring,
+    a: &Moving<T>,
+    b: &Moving<T>,
+) -> (V3<T>, V3<T>, V3<T>) {
+    let r_a = a.q.matrix().times(V3::splat(spring.point_in_a));
+    let r_b = b.q.matrix().times(V3::splat(spring.point_in_b));
+    (r_a, r_b, (a.x - b.x) + (r_a - r_b))
+}
+
+/// Impulse on a, and `h²Kd⁺ + h·damping`: `Kd⁺ = k[max(0, 1−ℓ₀/ℓ)(1 − nnᵀ) + nnᵀ]`.
+#[inline(always)]
+pub(crate) fn anchor_force<T: Real>(spring: &AnchorSpring, d: V3<T>, h: T) -> (V3<T>, S3<T>) {
+    let hk = T::splat(spring.stiffness) * h;
+    let hc = T::splat(spring.damping) * h;
+    if spring.rest_length == 0.0 {
+        return (d.scale(-hk), S3::identity_times(hk.madd(h, hc)));
+    }
+    // A spring of no length has no direction: it pushes nowhere until it has one.
+    let squared = d.dot(d);
+    let inverse = (squared - T::splat(1e-24)).if_positive(squared.sqrt().recip(), T::zero());
+    let stretch = T::splat(1.0) - T::splat(spring.rest_length) * inverse; // 1 − ℓ₀/ℓ
+    let n = d.scale(inverse);
+    let across = stretch.max(T::zero());
+    let hhk = hk * h;
+    let kd = S3::identity_times(hhk.madd(across, hc)).plus_outer(hhk * (T::splat(1.0) - across), n);
+    let force = d.scale(-(hk * stretch));
+    (v3(guard(inverse, force.x), guard(inverse, force.y), guard(inverse, force.z)), kd)
+}
+
+#[inline(always)]
+fn guard<T: Real>(inverse: T, x: T) -> T {
+    inverse.if_positive(x, T::zero())
+}
