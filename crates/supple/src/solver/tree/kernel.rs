@@ -941,7 +941,15 @@ fn eliminate_general<T: Real>(body: &Inertia<T>, k: &[[T; 6]; 6], tau: &[T; 6], 
         }
     }
     if n == 6 && k.iter().all(|row| row.iter().all(|x| !x.abs().any_above(0.0))) {
-        return Inertia::zero(); // nothing holds the body to its parent
+        // Nothing holds the body to its parent; of (2) only the reaction −Sτ is left, the rest would be rounding.
+        let mut reaction = Inertia::zero();
+        for a in 0..n {
+            match general.directions[a] {
+                Direction::Slide(s) => reaction.f = s.nmadd(tau[a], reaction.f),
+                Direction::Turn(s) => reaction.n = s.nmadd(tau[a], reaction.n),
+            }
+        }
+        return reaction;
     }
     let mut passed = *body;
     for a in 0..n {
