@@ -854,7 +854,7 @@ mod tests {
     #[test]
     fn directions_of_limits_match_central_differences_at_any_angle() {
         let ellipse = SwingEllipse { about_y: 0.5, about_z: 1.1 };
-        let limits = Limits { swing: Some(ellipse), ..Limits::default() };
+        let limits = Limits { swing: Some(ellipse), angle: Some(Range::new(-9.0, 9.0)), ..Limits::default() };
         for i in 0..40 {
             let f = f64::from(i);
             let axis = DVec3::new((1.3 * f).sin(), (2.1 * f + 1.0).cos(), (0.7 * f + 0.3).sin()).normalize();

@@ -1,7 +1,7 @@
 //! Articulated characters that move by physics: bones, stiff joints, limits, motors, in time linear in their number.
 //!
 //! Five things in memory: a [`Model`] (constant), a [`State`] (all that is needed to go on), an [`Input`] (what may
-//! differ from step to step), a [`Work`] (scratch) and a [`Report`] (what a step measured). One function: [`step`].
+//! differ from step to step), a [`Work`] (scratch) and a [`Report`] (what a step measured). One function: [`step()`].
 //!
 //! ```
 //! use glam::DVec3;
@@ -47,4 +47,4 @@ pub use model::{
 };
 pub use scenes::{Scene, SceneError};
 pub use solver::{Solver, Tree, TreeScheme};
-pub use step::{Report, StepError, Work, step};
+pub use step::{CrowdError, Report, StepError, Work, step, step_crowd};

@@ -210,6 +210,81 @@ fn halves(
     Ok(report)
 }
 
+/// Advances many characters of one model, each with its own state, four side by side in the lanes of the processor.
+///
+/// `inputs` has one entry for all or one for each. Characters whose inputs differ in `dt`, `substeps` or solver, those left over from
+/// fours, and a four of which one needs halving go one by one: the result is that of [`step()`] on each, bit for bit.
+/// The report has the largest gaps and counts of all.
+///
+/// On error the characters before the one named are advanced, that one and those after it (and the rest of its four) are not.
+pub fn step_crowd(
+    model: &Model,
+    inputs: &[Input],
+    states: &mut [State],
+    work: &mut Work,
+) -> Result<Report, CrowdError> {
+    if !(inputs.len() == 1 || inputs.len() == states.len()) {
+        let (found, expected) = (inputs.len(), states.len());
+        return Err(CrowdError { character: 0, error: StepError::Mismatch { what: "inputs", found, expected } });
+    }
+    let input = |k: usize| if inputs.len() == 1 { &inputs[0] } else { &inputs[k] };
+    let mut report = Report::default();
+    let mut k = 0;
+    while k < states.len() {
+        let taken = match &mut states[k..] {
+            [a, b, c, d, ..] => four(model, [input(k), input(k + 1), input(k + 2), input(k + 3)], [a, b, c, d], work),
+            _ => None,
+        };
+        let advanced = if taken.is_some() { 4 } else { 1 };
+        let one = match taken {
+            Some(report) => report,
+            None => step(model, input(k), &mut states[k], work).map_err(|error| CrowdError { character: k, error })?,
+        };
+        if one.max_joint_gap > report.max_joint_gap || k == 0 {
+            (report.max_joint_gap, report.widest_joint) = (one.max_joint_gap, one.widest_joint);
+        }
+        report.max_joint_tilt = report.max_joint_tilt.max(one.max_joint_tilt);
+        report.substeps = report.substeps.max(one.substeps);
+        report.factorisations = report.factorisations.max(one.factorisations);
+        report.solves = report.solves.max(one.solves);
+        report.fallbacks += one.fallbacks;
+        report.limits_active = report.limits_active.max(one.limits_active);
+        k += advanced;
+    }
+    Ok(report)
+}
+
+/// Which character of a crowd could not be advanced, and why.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("character {character}: {error}")]
+pub struct CrowdError {
+    /// Index into the states.
+    pub character: usize,
+    /// The reason.
+    #[source]
+    pub error: StepError,
+}
+
+/// Four characters side by side, or `None` when they must go one by one; then the states are as they were.
+fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
+    let Solver::Tree(settings) = inputs[0].solver;
+    let alike =
+        inputs.iter().all(|i| i.dt == inputs[0].dt && i.substeps == inputs[0].substeps && i.solver == inputs[0].solver);
+    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 {
+        return None;
+    }
+    for (input, state) in inputs.iter().zip(&states) {
+        check(model, input, state).ok()?; // its error is told when it goes alone
+    }
+    let h = inputs[0].dt;
+    let report = tree::substep_four(model, inputs, h, &mut states, &mut work.tree)?.ok()?;
+    for state in &mut states {
+        state.time += h;
+        state.last_dt = h;
+    }
+    Some(report)
+}
+
 /// One part `h` of a step. On failure the state is that of its start.
 fn substep(model: &Model, input: &Input, h: f64, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
     match input.solver {

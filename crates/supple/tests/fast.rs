@@ -25,7 +25,9 @@ fn velocities_and_joint_impulses_agree_on_random_trees() {
             assert_eq!(report.fallbacks, 0, "seed {seed}");
             let scale = expected.iter().map(|t| t.linear.length().max(t.angular.length())).fold(1.0, f64::max);
             for (k, (body, twist)) in state.bodies.iter().zip(&expected).enumerate() {
-                let off = (body.velocity.linear - twist.linear).length().max((body.velocity.angular - twist.angular).length());
+                let off = (body.velocity.linear - twist.linear)
+                    .length()
+                    .max((body.velocity.angular - twist.angular).length());
                 worst = worst.max(off / scale);
                 // Both are exact but for rounding; the condition of random joints costs a few digits.
                 assert!(off < 1e-9 * scale, "seed {seed}, body {k}: {:?} is not {twist:?}", body.velocity);
@@ -55,6 +57,79 @@ fn the_report_measures_what_measure_measures() {
         for (k, (a, b)) in state.joints.iter().zip(&recounted.joints).enumerate() {
             let turns = (a.angle - b.angle) / std::f64::consts::TAU;
             assert!((turns - turns.round()).abs() < 1e-12, "seed {seed}, joint {k}");
+        }
+    }
+}
+
+#[test]
+fn characters_in_lanes_have_the_bits_of_characters_alone() {
+    if !supple::maths::lanes::has_fused() {
+        println!("skipped: this machine has no fused instructions, so crowds go one by one");
+        return;
+    }
+    for seed in 0..60 {
+        let (model, input, start) = Random::new(seed).tree();
+        // Nine characters: two fours and one left over, each in another pose and with another gravity.
+        let mut inputs: Vec<Input> = Vec::new();
+        let mut states: Vec<State> = Vec::new();
+        for k in 0..9 {
+            let mut input = input.clone();
+            input.gravity.y -= 0.1 * k as f64;
+            if k % 3 == 1 {
+                input.drags.clear();
+                input.targets.clear();
+            }
+            let mut state = start.clone();
+            state.bodies.iter_mut().for_each(|b| b.velocity = b.velocity * (1.0 + 0.05 * k as f64));
+            inputs.push(input);
+            states.push(state);
+        }
+        let mut alone = states.clone();
+        let mut work = Work::new(&model);
+        for _ in 0..3 {
+            step_crowd(&model, &inputs, &mut states, &mut work).unwrap();
+            for (input, state) in inputs.iter().zip(&mut alone) {
+                step(&model, input, state, &mut work).unwrap();
+            }
+        }
+        for (k, (a, b)) in states.iter().zip(&alone).enumerate() {
+            assert_eq!(a, b, "seed {seed}, character {k}");
+        }
+    }
+}
+
+#[test]
+fn many_threads_have_the_bits_of_one() {
+    for name in ["tree:1023", "star:511", "chain:2000", "plant", "hand"] {
+        let scene = Scene::parse(name).unwrap();
+        let mut hashes = Vec::new();
+        for threads in [Threads::One, Threads::Many] {
+            let mut input = scene.input.clone();
+            input.solver = solver(Instructions::Best, threads);
+            let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+            for _ in 0..20 {
+                scene.direct(state.time, &mut input);
+                step(&scene.model, &input, &mut state, &mut work).unwrap();
+            }
+            hashes.push(state.hash());
+        }
+        assert_eq!(hashes[0], hashes[1], "{name}");
+    }
+}
+
+#[test]
+fn cut_trees_agree_with_the_reference() {
+    // Large enough to be cut into tasks.
+    for name in ["tree:511", "star:511"] {
+        let scene = Scene::parse(name).unwrap();
+        let (model, mut input) = (&scene.model, scene.input.clone());
+        scene.direct(0.0, &mut input);
+        let (expected, _) = reference(model, &input, &scene.state, input.dt).unwrap();
+        let mut state = scene.state.clone();
+        step(model, &input, &mut state, &mut Work::new(model)).unwrap();
+        for (body, twist) in state.bodies.iter().zip(&expected) {
+            assert!((body.velocity.linear - twist.linear).length() < 1e-9, "{name}");
+            assert!((body.velocity.angular - twist.angular).length() < 1e-9, "{name}");
         }
     }
 }

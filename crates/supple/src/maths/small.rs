@@ -111,11 +111,7 @@ impl<T: Real> V3<T> {
     /// `self × o`.
     #[inline(always)]
     pub fn cross(self, o: Self) -> Self {
-        v3(
-            self.z.nmadd(o.y, self.y * o.z),
-            self.x.nmadd(o.z, self.z * o.x),
-            self.y.nmadd(o.x, self.x * o.y),
-        )
+        v3(self.z.nmadd(o.y, self.y * o.z), self.x.nmadd(o.z, self.z * o.x), self.y.nmadd(o.x, self.x * o.y))
     }
     /// `self · s`.
     #[inline(always)]
@@ -488,7 +484,8 @@ mod tests {
         let product = Q::<f64>::splat(q).times(Q::splat(p)).lane(0);
         assert!((product - q * p).length() < 1e-15);
         let turned = ours.congruence(&s);
-        let dense = glam::DMat3::from_cols(DVec3::new(2.0, 0.3, -0.4), DVec3::new(0.3, 3.0, 0.1), DVec3::new(-0.4, 0.1, 4.0));
+        let dense =
+            glam::DMat3::from_cols(DVec3::new(2.0, 0.3, -0.4), DVec3::new(0.3, 3.0, 0.1), DVec3::new(-0.4, 0.1, 4.0));
         let exact = m * dense * m.transpose();
         assert!((turned.xy - exact.y_axis.x).abs() < 1e-14 && (turned.zz - exact.z_axis.z).abs() < 1e-14);
     }

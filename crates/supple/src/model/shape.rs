@@ -146,7 +146,7 @@ impl Shape {
             }
             Shape::Hull { points } => {
                 let (vertices, triangles) = hull(points)?;
-                mesh_solid(&vertices, &triangles)
+                mesh_solid(&vertices, &triangles).map_err(|_| ShapeFault::FlatHull)
             }
             Shape::Mesh { vertices, triangles } => mesh_solid(vertices, triangles),
         }

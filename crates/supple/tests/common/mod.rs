@@ -1,6 +1,5 @@
 //! Random models for tests: a seed is a model for ever.
-#![allow(dead_code)] // each test file uses a part
-#![allow(missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
 use glam::{DQuat, DVec3};
 use supple::maths::rotation::exp;

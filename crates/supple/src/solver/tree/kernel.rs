@@ -38,13 +38,7 @@ pub(crate) struct Moving<T> {
 
 impl<T: Real> Moving<T> {
     pub(crate) fn world() -> Self {
-        Moving {
-            x: V3::zero(),
-            q: Q::splat(DQuat::IDENTITY),
-            v: V3::zero(),
-            w: V3::zero(),
-            angle: T::zero(),
-        }
+        Moving { x: V3::zero(), q: Q::splat(DQuat::IDENTITY), v: V3::zero(), w: V3::zero(), angle: T::zero() }
     }
 }
 
@@ -82,11 +76,8 @@ impl<T: Real> Inertia<T> {
     #[inline(always)]
     pub(crate) fn shifted(&self, d: V3<T>) -> Self {
         let h = &self.h;
-        let h1 = M3 {
-            x: d.cross(self.m.row(0)) + h.x,
-            y: d.cross(self.m.row(1)) + h.y,
-            z: d.cross(self.m.row(2)) + h.z,
-        };
+        let h1 =
+            M3 { x: d.cross(self.m.row(0)) + h.x, y: d.cross(self.m.row(1)) + h.y, z: d.cross(self.m.row(2)) + h.z };
         let s = M3 { x: h1.x + h.x, y: h1.y + h.y, z: h1.z + h.z };
         let i = &self.i;
         let i1 = S3 {
@@ -245,9 +236,8 @@ impl<'a, T: Real> Context<'a, T> {
                 T::gather(|l| inputs[l].gravity.y),
                 T::gather(|l| inputs[l].gravity.z),
             ),
-            scales: uniform.then(|| {
-                (T::gather(|l| inputs[l].scales(&neutral).0), T::gather(|l| inputs[l].scales(&neutral).1))
-            }),
+            scales: uniform
+                .then(|| (T::gather(|l| inputs[l].scales(&neutral).0), T::gather(|l| inputs[l].scales(&neutral).1))),
         }
     }
 
@@ -516,13 +506,7 @@ fn ball_limits<T: Real>(
 /// `σ = 2 g(w_s) (y_s, z_s)` with the swing quaternion `(w_s, 0, y_s, z_s)`; `w` the unit swing axis:
 /// `dσ = w (w·δ) + (t/sin t)(x_b×w)((x_a×w)·δ)`, `t/sin t = g/w_s`.
 #[inline(always)]
-fn swing<T: Real>(
-    detail: &Detail,
-    ellipse: SwingEllipse,
-    sides: &Sides<'_, T>,
-    x_a: V3<T>,
-    x_b: V3<T>,
-) -> (T, V3<T>) {
+fn swing<T: Real>(detail: &Detail, ellipse: SwingEllipse, sides: &Sides<'_, T>, x_a: V3<T>, x_b: V3<T>) -> (T, V3<T>) {
     let joint = &detail.joint;
     let frame_b = Q::splat(joint.parent_from_joint.rotation);
     let frame_a = Q::splat(joint.child_from_joint.rotation);
@@ -608,7 +592,8 @@ fn scalar_motor<T: Real>(cx: &Context<'_, T>, node: &Node, x: T, rate: T) -> Pul
         }
         match joint.servo {
             Some(ServoTarget::Position { position, rate }) => {
-                (kp[lane], kd[lane], aim[lane], aim_rate[lane]) = (motor.stiffness * k, motor.damping * c, position, rate);
+                (kp[lane], kd[lane], aim[lane], aim_rate[lane]) =
+                    (motor.stiffness * k, motor.damping * c, position, rate);
             }
             Some(ServoTarget::Rate(rate)) => (kd[lane], aim_rate[lane]) = (motor.damping * c, rate),
             Some(ServoTarget::Rotation(_)) | None => {}
@@ -698,11 +683,7 @@ fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>) -> (
     let (m, h, i, k) = (&body.m, &body.h, &body.i, &torque.k);
     let (inverse, _) = i.plus(k).inverse();
     let g = inverse_times_transpose(&inverse, h);
-    let e = M3 {
-        x: k.times(inverse.row(0)),
-        y: k.times(inverse.row(1)),
-        z: k.times(inverse.row(2)),
-    };
+    let e = M3 { x: k.times(inverse.row(0)), y: k.times(inverse.row(1)), z: k.times(inverse.row(2)) };
     let n = body.n - h.transpose_times(c);
     let q0 = inverse.times(n + torque.tau);
     let passed = Inertia {
@@ -749,11 +730,7 @@ fn eliminate_hinge<T: Real>(
     let s = axis.dot(body.n) + pull.tau;
     let passed = Inertia {
         m: body.m.plus_outer(-inverse, u),
-        h: M3 {
-            x: g_w.nmadd(u.x, body.h.x),
-            y: g_w.nmadd(u.y, body.h.y),
-            z: g_w.nmadd(u.z, body.h.z),
-        },
+        h: M3 { x: g_w.nmadd(u.x, body.h.x), y: g_w.nmadd(u.y, body.h.y), z: g_w.nmadd(u.z, body.h.z) },
         i: body.i.plus_outer(-inverse, w),
         f: g_u.nmadd(s, body.f),
         n: g_w.nmadd(s, body.n),
@@ -889,7 +866,12 @@ fn general_link<T: Real>(
 
 /// (1) and (2) for any directions. `body` already lacks the closing motion.
 #[inline(always)]
-fn eliminate_general<T: Real>(body: &Inertia<T>, k: &[[T; 6]; 6], tau: &[T; 6], general: &mut General<T>) -> Inertia<T> {
+fn eliminate_general<T: Real>(
+    body: &Inertia<T>,
+    k: &[[T; 6]; 6],
+    tau: &[T; 6],
+    general: &mut General<T>,
+) -> Inertia<T> {
     let n = general.count;
     let (mut u, mut w) = ([V3::zero(); 6], [V3::zero(); 6]);
     let mut s = [T::zero(); 6];
@@ -956,11 +938,8 @@ fn eliminate_general<T: Real>(body: &Inertia<T>, k: &[[T; 6]; 6], tau: &[T; 6], 
         let (g_u, g_w) = (general.g_u[a], general.g_w[a]);
         passed.m = minus_outer(&passed.m, u[a], g_u);
         passed.i = minus_outer(&passed.i, w[a], g_w);
-        passed.h = M3 {
-            x: g_w.nmadd(u[a].x, passed.h.x),
-            y: g_w.nmadd(u[a].y, passed.h.y),
-            z: g_w.nmadd(u[a].z, passed.h.z),
-        };
+        passed.h =
+            M3 { x: g_w.nmadd(u[a].x, passed.h.x), y: g_w.nmadd(u[a].y, passed.h.y), z: g_w.nmadd(u[a].z, passed.h.z) };
         passed.f = u[a].nmadd(q0[a], passed.f);
         passed.n = w[a].nmadd(q0[a], passed.n);
     }

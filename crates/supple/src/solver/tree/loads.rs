@@ -192,11 +192,7 @@ pub(crate) fn add_at<T: Real>(load: &mut Inertia<T>, kd: &S3<T>, r: V3<T>, force
 
 /// Levers of an anchor spring and the vector from b's point to a's.
 #[inline(always)]
-pub(crate) fn anchor_levers<T: Real>(
-    spring: &AnchorSpring,
-    a: &Moving<T>,
-    b: &Moving<T>,
-) -> (V3<T>, V3<T>, V3<T>) {
+pub(crate) fn anchor_levers<T: Real>(spring: &AnchorSpring, a: &Moving<T>, b: &Moving<T>) -> (V3<T>, V3<T>, V3<T>) {
     let r_a = a.q.matrix().times(V3::splat(spring.point_in_a));
     let r_b = b.q.matrix().times(V3::splat(spring.point_in_b));
     (r_a, r_b, (a.x - b.x) + (r_a - r_b))

@@ -189,13 +189,20 @@ fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulse
     }
 }
 
+/// Whether these settings allow four characters side by side.
+pub(crate) fn goes_in_lanes(settings: Tree) -> bool {
+    settings.scheme == TreeScheme::Published
+        && settings.instructions == Instructions::Best
+        && settings.impulses == Impulses::Skip
+}
+
 /// Four characters of one model side by side. `None` when this machine or model cannot; a failure leaves the states as
 /// they were.
 pub(crate) fn substep_four(
     model: &Model,
     inputs: [&Input; 4],
     h: f64,
-    states: [&mut State; 4],
+    states: &mut [&mut State; 4],
     work: &mut TreeWork,
 ) -> Option<Result<Report, Failure>> {
     #[cfg(target_arch = "x86_64")]
@@ -205,12 +212,11 @@ pub(crate) fn substep_four(
         }
         let TreeWork { plan, four, .. } = work;
         let sweep = four.get_or_insert_with(|| Box::new(Sweep::new(plan)));
-        let mut states = states;
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);
         let limits = sweep.up(plan, model, &inputs, h, Keep::No, Threads::One);
         let measured = sweep.down(plan, h, Threads::One);
         Some(check(plan, sweep, &measured).map(|()| {
-            sweep.scatter(plan, &mut states);
+            sweep.scatter(plan, states);
             report(plan, &measured, limits)
         }))
     }

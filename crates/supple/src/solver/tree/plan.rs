@@ -268,8 +268,15 @@ impl Plan {
             i = hi;
         }
         if self.tasks < 2 {
-            let segment =
-                Segment { lo: 1, hi: count as u32 + 1, general: 0, task: NONE, parent: 0, slot_out: NONE, first: false };
+            let segment = Segment {
+                lo: 1,
+                hi: count as u32 + 1,
+                general: 0,
+                task: NONE,
+                parent: 0,
+                slot_out: NONE,
+                first: false,
+            };
             self.segments = vec![segment];
             self.tasks = 0;
         }

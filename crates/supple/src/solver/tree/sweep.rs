@@ -125,7 +125,15 @@ impl<T: Real> Sweep<T> {
     }
 
     /// Up: assembles, factors and carries the right-hand side to the root. Returns how many limits act.
-    pub(crate) fn up(&mut self, plan: &Plan, model: &Model, inputs: &[&Input], h: f64, keep: Keep, threads: Threads) -> T {
+    pub(crate) fn up(
+        &mut self,
+        plan: &Plan,
+        model: &Model,
+        inputs: &[&Input],
+        h: f64,
+        keep: Keep,
+        threads: Threads,
+    ) -> T {
         if keep == Keep::Yes {
             self.kept.resize(plan.nodes.len(), Inertia::zero());
         }
@@ -133,7 +141,13 @@ impl<T: Real> Sweep<T> {
         let Sweep { moving, passages, generals, kept, slots, task_slots, loads, .. } = self;
         let kept: &mut [Inertia<T>] = if keep == Keep::Yes { kept } else { &mut [] };
         let up = Up { plan, inputs, h, moving, loads };
-        let parts = Parts { segments: &plan.segments, passages: &mut passages[1..], generals, kept: kept.get_mut(1..).unwrap_or(&mut []), slots: task_slots };
+        let parts = Parts {
+            segments: &plan.segments,
+            passages: &mut passages[1..],
+            generals,
+            kept: kept.get_mut(1..).unwrap_or(&mut []),
+            slots: task_slots,
+        };
         let limits = if plan.tasks > 0 { up.tasks(parts, threads) } else { T::zero() };
         let kept = kept_tail(keep, kept);
         limits + T::enter(UpTrunk { up, passages: &mut passages[1..], generals, kept, slots, task_slots })
@@ -306,8 +320,11 @@ impl<T: Real> Up<'_, T> {
         for i in (lo..segment.hi as usize).rev() {
             let node = &self.plan.nodes[i];
             let waiting = if node.slot_in == NONE { None } else { Some(&slots[node.slot_in as usize]) };
-            let general =
-                if node.general == NONE { None } else { Some(&mut generals[(node.general - segment.general) as usize]) };
+            let general = if node.general == NONE {
+                None
+            } else {
+                Some(&mut generals[(node.general - segment.general) as usize])
+            };
             let (passage, passed) =
                 ascend(cx, i, self.moving, self.loads.get(i), waiting, general, kept.get_mut(i - lo), &mut limits);
             passages[i - lo] = passage;
@@ -385,7 +402,13 @@ struct Down<'a, T> {
 
 impl<T: Real> Down<'_, T> {
     /// The tasks among `segments`, in halves on two threads; `moving` holds their nodes.
-    fn tasks(self, segments: &[Segment], moving: &mut [Moving<T>], roots: &[Moving<T>], threads: Threads) -> Measured<T> {
+    fn tasks(
+        self,
+        segments: &[Segment],
+        moving: &mut [Moving<T>],
+        roots: &[Moving<T>],
+        threads: Threads,
+    ) -> Measured<T> {
         let count = segments.len();
         if count == 1 {
             let segment = segments[0];
