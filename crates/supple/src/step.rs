@@ -212,8 +212,9 @@ fn halves(
 
 /// Advances many characters of one model, each with its own state, four side by side in the lanes of the processor.
 ///
-/// `inputs` has one entry for all or one for each. Characters whose inputs differ in `dt`, `substeps` or solver, those left over from
-/// fours, and a four of which one needs halving go one by one: the result is that of [`step()`] on each, bit for bit.
+/// `inputs` has one entry for all or one for each. Characters whose inputs differ in more than numbers (another `dt`, a drag on
+/// another body), those left over from fours, and a four of which one needs halving go one by one: the result is that
+/// of [`step()`] on each, bit for bit.
 /// The report has the largest gaps and counts of all.
 ///
 /// On error the characters before the one named are advanced, that one and those after it (and the rest of its four) are not.
@@ -265,11 +266,20 @@ pub struct CrowdError {
     pub error: StepError,
 }
 
+/// Whether two inputs act on the same bodies in the same way, so that lanes do the operations of a character alone.
+fn goes_beside(a: &Input, b: &Input) -> bool {
+    a.dt == b.dt
+        && a.substeps == b.substeps
+        && a.solver == b.solver
+        && a.targets.iter().map(Option::is_some).eq(b.targets.iter().map(Option::is_some))
+        && a.drags.iter().map(|d| d.body).eq(b.drags.iter().map(|d| d.body))
+        && a.wrenches.iter().map(|w| w.0).eq(b.wrenches.iter().map(|w| w.0))
+}
+
 /// Four characters side by side, or `None` when they must go one by one; then the states are as they were.
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver;
-    let alike =
-        inputs.iter().all(|i| i.dt == inputs[0].dt && i.substeps == inputs[0].substeps && i.solver == inputs[0].solver);
+    let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
     if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 {
         return None;
     }

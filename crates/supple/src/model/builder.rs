@@ -261,7 +261,7 @@ pub struct ModelError {
 /// );
 /// builder.joint(JointSpec::new("pivot", JointMask::HINGE, rod, BodyRef::World).axis(DVec3::Z));
 /// let model = builder.build()?;
-/// assert_eq!(model.mass(), 5.0);
+/// assert!((model.mass() - 5.0).abs() < 1e-12);
 ///
 /// let mut wrong = ModelBuilder::new();
 /// wrong.body(BodySpec::new("ghost").mass(-1.0));
