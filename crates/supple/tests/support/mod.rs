@@ -73,3 +73,8 @@ pub fn on_world(mask: JointMask, centre: DVec3, adjust: impl FnOnce(JointSpec) -
     builder.joint(adjust(JointSpec::new("joint", mask, body, BodyRef::World)));
     builder.build().unwrap()
 }
+
+/// Small numbers, legibly.
+pub fn list(values: &[f64]) -> String {
+    values.iter().map(|x| format!("{x:.1e}")).collect::<Vec<_>>().join(" ")
+}

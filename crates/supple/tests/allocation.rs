@@ -1,0 +1,200 @@
+//! A step allocates nothing once it has run: counted by the allocator of this binary.
+#![allow(unsafe_code)] // a global allocator cannot be written without; it only counts and passes on
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use supple::solver::Threads;
+use supple::*;
+use support::*;
+
+struct Counting;
+
+/// One counter a test, so that tests can run side by side; slot 0 is nobody's.
+static COUNTS: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+thread_local! {
+    /// The counter of this thread.
+    static SLOT: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no slot any more: nobody's.
+    let slot = SLOT.try_with(Cell::get).unwrap_or(0);
+    COUNTS[slot].fetch_add(1, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A counter of one's own.
+fn take_slot() -> usize {
+    let slot = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(slot < COUNTS.len());
+    slot
+}
+
+/// How many allocations this thread makes in `work`.
+fn allocations(slot: usize, work: impl FnOnce()) -> usize {
+    let before = COUNTS[slot].load(Ordering::Relaxed);
+    let outside = SLOT.replace(slot);
+    work();
+    SLOT.set(outside);
+    COUNTS[slot].load(Ordering::Relaxed) - before
+}
+
+const WARM: usize = 2;
+const STEPS: usize = 120;
+
+/// Allocations of the steps after the first two, the scene's direction included.
+fn of_scene(name: &str, slot: usize, adjust: impl Fn(&mut Input)) -> usize {
+    let scene = Scene::parse(name).unwrap();
+    let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+    input.solver = published();
+    adjust(&mut input);
+    let mut advance = |steps: usize| {
+        for _ in 0..steps {
+            scene.direct(state.time, &mut input);
+            step(&scene.model, &input, &mut state, &mut work).unwrap();
+        }
+    };
+    advance(WARM);
+    allocations(slot, || advance(STEPS))
+}
+
+#[test]
+fn the_counter_counts() {
+    let slot = take_slot();
+    assert_eq!(allocations(slot, || drop(std::hint::black_box(vec![1u8; 100]))), 1);
+    assert_eq!(allocations(slot, || {}), 0);
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    let slot = take_slot();
+    for info in supple::scenes::catalogue() {
+        assert_eq!(of_scene(info.name, slot, |_| {}), 0, "{}", info.name);
+    }
+    assert_eq!(of_scene("tree:511", slot, |_| {}), 0, "tree:511");
+}
+
+#[test]
+fn a_step_in_parts_allocates_nothing() {
+    let slot = take_slot();
+    for name in ["chain", "hand", "robot"] {
+        assert_eq!(of_scene(name, slot, |input| input.substeps = 4), 0, "{name}");
+    }
+}
+
+#[test]
+fn keeping_impulses_allocates_nothing() {
+    let slot = take_slot();
+    let keep = |input: &mut Input| {
+        let impulses = supple::solver::Impulses::Keep;
+        input.solver = Solver::Tree(Tree { scheme: TreeScheme::Published, impulses, ..Tree::default() });
+    };
+    for name in ["chain", "hand", "robot"] {
+        assert_eq!(of_scene(name, slot, keep), 0, "{name}");
+    }
+}
+
+#[test]
+fn the_other_schemes_allocate_nothing() {
+    let slot = take_slot();
+    for scheme in [TreeScheme::Exact, TreeScheme::Acceleration] {
+        for (name, dt) in [("chain:5,stiffness=1", 1e-3), ("robot", 1e-4)] {
+            let adjust = |input: &mut Input| (input.solver, input.dt) = (with_scheme(scheme), dt);
+            assert_eq!(of_scene(name, slot, adjust), 0, "{name}, {scheme:?}");
+        }
+    }
+}
+
+#[test]
+fn springs_between_far_bodies_allocate_nothing() {
+    let slot = take_slot();
+    let mut builder = ModelBuilder::new();
+    for i in 0..4 {
+        let x = glam::DVec3::X * (0.2 * i as f64);
+        let body = builder.body(block(&format!("block {i}"), x));
+        let parent = if i == 0 { BodyRef::World } else { BodyId(i as u32 - 1).into() };
+        builder.joint(JointSpec::new(format!("joint {i}"), JointMask::BALL, body, parent).at(x - glam::DVec3::X * 0.1));
+    }
+    builder.anchor_spring(AnchorSpringSpec {
+        name: "rope".into(),
+        a: "block 0".into(),
+        point_in_a: glam::DVec3::ZERO,
+        b: "block 3".into(),
+        point_in_b: glam::DVec3::ZERO,
+        stiffness: 100.0,
+        damping: 1.0,
+        rest_length: 0.3,
+    });
+    let model = builder.build().unwrap();
+    let (mut state, mut work, input) = (model.start(), Work::new(&model), input(1.0 / 60.0));
+    let mut advance = |steps: usize| (0..steps).for_each(|_| _ = step(&model, &input, &mut state, &mut work).unwrap());
+    advance(WARM);
+    assert_eq!(allocations(slot, || advance(STEPS)), 0);
+}
+
+#[test]
+fn many_threads_allocate_nothing() {
+    // The threads of this pool count for this test, and all of the step runs on them.
+    let slot = take_slot();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).start_handler(move |_| SLOT.set(slot)).build().unwrap();
+    let many = |input: &mut Input| {
+        input.solver = Solver::Tree(Tree { scheme: TreeScheme::Published, threads: Threads::Many, ..Tree::default() });
+    };
+    for name in ["chain", "hand", "robot", "tree:511"] {
+        let count = pool.install(|| {
+            // Each thread of the pool allocates its own bookkeeping when it first takes work from another: wait until
+            // both have.
+            let both = std::sync::Barrier::new(2);
+            rayon::join(|| both.wait(), || both.wait());
+            of_scene(name, slot, many)
+        });
+        assert_eq!(count, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_crowd_allocates_nothing() {
+    let slot = take_slot();
+    for name in ["chain", "hand", "robot"] {
+        let scene = Scene::parse(name).unwrap();
+        let (mut inputs, mut states) = (vec![scene.input.clone(); 6], vec![scene.state.clone(); 6]);
+        inputs.iter_mut().for_each(|i| i.solver = published());
+        let mut work = Work::new(&scene.model);
+        let mut advance = |steps: usize| {
+            for _ in 0..steps {
+                for (input, state) in inputs.iter_mut().zip(&states) {
+                    scene.direct(state.time, input);
+                }
+                step_crowd(&scene.model, &inputs, &mut states, &mut work).unwrap();
+            }
+        };
+        advance(WARM);
+        assert_eq!(allocations(slot, || advance(STEPS)), 0, "{name}");
+    }
+}
