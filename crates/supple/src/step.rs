@@ -69,6 +69,14 @@ pub enum StepError {
         /// In the model.
         expected: usize,
     },
+    /// A number of the state cannot be gone on from.
+    #[error("{part} of the state is wrong: {what} [step/state]")]
+    State {
+        /// `the orientation of body "arm"`, `the angle of joint "elbow"`.
+        part: String,
+        /// What is wrong, and what to do.
+        what: &'static str,
+    },
     /// The model has loops, which this solver does not solve.
     #[error(
         "joint \"{joint}\" closes a loop, which solver tree does not solve: leave it out or use an anchor spring [step/loops]"
@@ -102,6 +110,7 @@ impl StepError {
             StepError::Dt { .. } => "step/dt",
             StepError::Input { .. } => "step/input",
             StepError::Mismatch { .. } => "step/mismatch",
+            StepError::State { .. } => "step/state",
             StepError::Loops { .. } => "step/loops",
             StepError::NotFinite { .. } => "step/not-finite",
             StepError::Factor { .. } => "step/factor",
@@ -323,7 +332,28 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
     if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
         return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
     }
+    check_state(model, state)?;
     check_input(model, input)
+}
+
+/// What the motion of bodies does not tell: orientations that are none, angles, times.
+fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
+    let wrong = |part: String, what: &'static str| Err(StepError::State { part, what });
+    // As far from a unit as the builder takes one.
+    if let Some(i) = state.bodies.iter().position(|b| (b.orientation.length_squared() - 1.0).abs() > 2e-3) {
+        let part = format!("the orientation of body \"{}\"", model.bodies()[i].name);
+        return wrong(part, "it is not a unit quaternion: normalise it");
+    }
+    if let Some(i) = state.joints.iter().position(|j| !j.angle.is_finite()) {
+        let part = format!("the angle of joint \"{}\"", model.joints()[i].name);
+        return wrong(part, "it is not finite: call State::recount_turns");
+    }
+    for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {
+        if !number.is_finite() {
+            return wrong(part.to_owned(), "it is not finite: give 0 or what a step left there");
+        }
+    }
+    Ok(())
 }
 
 fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
