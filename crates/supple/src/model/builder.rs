@@ -601,7 +601,7 @@ impl Check {
         let mut wrong = |what: &str, remedy: &str| self.problem("model/limit", part.to_owned(), what, remedy);
         for (range, name) in [(limits.angle, "angle"), (limits.slide, "slide")] {
             if let Some(r) = range
-                && !(r.min <= r.max && !r.min.is_nan() && !r.max.is_nan())
+                && !(r.min <= r.max && r.min < f64::INFINITY && r.max > f64::NEG_INFINITY)
             {
                 wrong(&format!("its {name} range {}…{} is empty", r.min, r.max), "give min ≤ max");
             }
