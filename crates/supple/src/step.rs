@@ -69,6 +69,9 @@ pub enum StepError {
         /// In the model.
         expected: usize,
     },
+    /// The scratch does not belong to the model.
+    #[error("the Work was made for another model: make it with Work::new [step/mismatch]")]
+    Work,
     /// A number of the state cannot be gone on from.
     #[error("{part} of the state is wrong: {what} [step/state]")]
     State {
@@ -110,6 +113,7 @@ impl StepError {
             StepError::Dt { .. } => "step/dt",
             StepError::Input { .. } => "step/input",
             StepError::Mismatch { .. } => "step/mismatch",
+            StepError::Work => "step/mismatch",
             StepError::State { .. } => "step/state",
             StepError::Loops { .. } => "step/loops",
             StepError::NotFinite { .. } => "step/not-finite",
@@ -123,12 +127,19 @@ pub struct Work {
     tree: tree::TreeWork,
     /// The state at the start of a step of several parts.
     saved: State,
+    /// The size of the model it was made for.
+    size: [usize; 3],
+}
+
+/// Bodies, joints and anchor springs: what scratch is indexed by.
+fn size(model: &Model) -> [usize; 3] {
+    [model.bodies().len(), model.joints().len(), model.anchor_springs().len()]
 }
 
 impl Work {
     /// Scratch for this model.
     pub fn new(model: &Model) -> Work {
-        Work { tree: tree::TreeWork::new(model), saved: model.start() }
+        Work { tree: tree::TreeWork::new(model), saved: model.start(), size: size(model) }
     }
 
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
@@ -167,6 +178,9 @@ const MAX_HALVINGS: u32 = 6;
 /// On error the state is as it was. The same model, state and input give the same bits.
 pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
     check(model, input, state)?;
+    if work.size != size(model) {
+        return Err(StepError::Work);
+    }
     let parts = input.substeps.max(1);
     let h = input.dt / f64::from(parts);
     if parts > 1 {
@@ -289,7 +303,7 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver;
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
-    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 {
+    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.size != size(model) {
         return None;
     }
     for (input, state) in inputs.iter().zip(&states) {
