@@ -569,6 +569,29 @@ fn lists_of_the_wrong_length_are_refused() {
 }
 
 #[test]
+fn a_work_of_another_model_is_refused() {
+    let scenes = ["chain:5", "chain:7", "hand", "robot"].map(|name| Scene::parse(name).unwrap());
+    for (i, scene) in scenes.iter().enumerate() {
+        for (k, other) in scenes.iter().enumerate() {
+            let what = format!("{} with the Work of {}", scene.name, other.name);
+            let input = Input { solver: published(), ..scene.input.clone() };
+            let mut work = Work::new(&other.model);
+            let result = survive(&what, &scene.model, &input, &mut scene.state.clone(), &mut work);
+            let mut crowd = vec![scene.state.clone(); 5];
+            let crowded = step_crowd(&scene.model, &[input], &mut crowd, &mut work);
+            if i == k {
+                result.expect(&what);
+                crowded.expect(&what);
+            } else {
+                assert_eq!(result.expect_err(&what).code(), "step/mismatch");
+                assert_eq!(crowded.expect_err(&what).error.code(), "step/mismatch");
+                assert!(crowd.iter().all(|s| *s == scene.state), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn one_bad_character_does_not_spoil_its_neighbours() {
     let model = everything().build().unwrap();
     let input = full_input(&model);
