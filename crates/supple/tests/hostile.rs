@@ -331,7 +331,7 @@ fn orientations_that_are_none_are_refused() {
         }
         // What a file of seven digits gives is taken, and made a unit again.
         let mut state = model.start();
-        state.bodies[body].orientation = state.bodies[body].orientation * (1.0 + 1e-6);
+        state.bodies[body].orientation *= 1.0 + 1e-6;
         survive("seven digits", &model, &input, &mut state, &mut work).unwrap();
         let length = state.bodies[body].orientation.length();
         assert!((length - 1.0).abs() < 1e-11, "{length}"); // one Newton step leaves the square of 1e-6
