@@ -295,7 +295,8 @@ pub(crate) fn ascend<T: Real>(
     general: Option<&mut General<T>>,
     kept: Option<&mut Inertia<T>>,
     limits: &mut T,
-) -> (Passage<T>, Inertia<T>) {
+    passage: &mut Passage<T>,
+) -> Inertia<T> {
     let node = &cx.plan.nodes[i];
     let parent = &moving[node.parent as usize];
     let own = &moving[i];
@@ -333,10 +334,11 @@ pub(crate) fn ascend<T: Real>(
         *kept = body;
     }
 
-    let zero = V3::zero();
-    let (passage, passed) = match node.link {
+    passage.own = anchor;
+    passage.lever = lever;
+    let passed = match node.link {
         Link::Ball => {
-            let c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
+            passage.c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
             let mut torque = rotation_spring(cx, node, &sides);
             if node.flags & (LIMITS | MOTOR) != 0 {
                 ball_limits(cx, node, &sides, own.angle, &mut torque, limits);
@@ -345,38 +347,35 @@ pub(crate) fn ascend<T: Real>(
             if flipped {
                 torque.tau = -torque.tau;
             }
-            let (factor, passed) = eliminate_ball(&body, c, &torque);
-            (Passage { own: anchor, lever, c, e: zero, factor }, passed)
+            eliminate_ball(&body, passage.c, &torque, &mut passage.factor)
         }
         Link::Hinge => {
-            let c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
+            passage.c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
             let (axis, mut e, mut pull) = hinge(cx, node, &sides, own.angle, limits);
             if flipped {
                 e = -e;
                 pull.tau = -pull.tau;
             }
-            let (factor, passed) = eliminate_hinge(&body, c, e, axis, pull);
-            (Passage { own: anchor, lever, c, e, factor }, passed)
+            passage.e = e;
+            eliminate_hinge(&body, passage.c, e, axis, pull, &mut passage.factor)
         }
         Link::Weld => {
-            let c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
-            let mut e = held_rotation(cx, node, &sides);
-            if flipped {
-                e = -e;
-            }
-            (Passage { own: anchor, lever, c, e, factor: Factor::Weld }, body.without(c, e))
+            passage.c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
+            let e = held_rotation(cx, node, &sides);
+            passage.e = if flipped { -e } else { e };
+            passage.factor = Factor::Weld;
+            body.without(passage.c, passage.e)
         }
-        Link::Floating => {
-            let (factor, passed) = eliminate_floating(&body);
-            (Passage { own: anchor, lever: zero, c: zero, e: zero, factor }, passed)
-        }
+        Link::Floating => eliminate_floating(&body, &mut passage.factor),
         Link::General(_) => {
             let general = general.expect("a general link has a general factor");
             let (c, e, passed) = general_link(cx, node, &sides, gap, flipped, own.angle, &body, general, limits);
-            (Passage { own: anchor, lever, c, e, factor: Factor::General(node.general) }, passed)
+            (passage.c, passage.e) = (c, e);
+            passage.factor = Factor::General(node.general);
+            passed
         }
     };
-    (passage, if node.parent == 0 { passed } else { passed.shifted(hop) })
+    if node.parent == 0 { passed } else { passed.shifted(hop) }
 }
 
 #[inline(always)]
@@ -679,14 +678,15 @@ fn solve_rows<T: Real>(a: V3<T>, b: V3<T>, c: V3<T>, x: T, y: T, z: T) -> V3<T> 
 
 /// (1) and (2) for a ball, written so that nothing cancels: `I' = I D⁻¹ K` is the parallel sum of inertia and spring.
 #[inline(always)]
-fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>) -> (Factor<T>, Inertia<T>) {
+fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>, factor: &mut Factor<T>) -> Inertia<T> {
     let (m, h, i, k) = (&body.m, &body.h, &body.i, &torque.k);
     let (inverse, _) = i.plus(k).inverse();
     let g = inverse_times_transpose(&inverse, h);
     let e = M3 { x: k.times(inverse.row(0)), y: k.times(inverse.row(1)), z: k.times(inverse.row(2)) };
     let n = body.n - h.transpose_times(c);
     let q0 = inverse.times(n + torque.tau);
-    let passed = Inertia {
+    *factor = Factor::Ball { inverse, g, e, q0 };
+    Inertia {
         m: minus_product(m, h, &g),
         h: M3 { x: e.transpose_times(h.x), y: e.transpose_times(h.y), z: e.transpose_times(h.z) },
         i: {
@@ -695,8 +695,7 @@ fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>) -> (
         },
         f: body.f - m.times(c) - h.times(q0),
         n: n - i.times(q0),
-    };
-    (Factor::Ball { inverse, g, e, q0 }, passed)
+    }
 }
 
 /// `G = D⁻¹Hᵀ`.
@@ -722,31 +721,33 @@ fn eliminate_hinge<T: Real>(
     e: V3<T>,
     axis: V3<T>,
     pull: Pull<T>,
-) -> (Factor<T>, Inertia<T>) {
+    factor: &mut Factor<T>,
+) -> Inertia<T> {
     let body = body.without(c, e);
     let (u, w) = (body.h.times(axis), body.i.times(axis));
     let inverse = (axis.dot(w) + pull.k).recip();
     let (g_u, g_w) = (u.scale(inverse), w.scale(inverse));
     let s = axis.dot(body.n) + pull.tau;
-    let passed = Inertia {
+    *factor = Factor::Hinge { axis, g_u, g_w, inverse, q0: s * inverse };
+    Inertia {
         m: body.m.plus_outer(-inverse, u),
         h: M3 { x: g_w.nmadd(u.x, body.h.x), y: g_w.nmadd(u.y, body.h.y), z: g_w.nmadd(u.z, body.h.z) },
         i: body.i.plus_outer(-inverse, w),
         f: g_u.nmadd(s, body.f),
         n: g_w.nmadd(s, body.n),
-    };
-    (Factor::Hinge { axis, g_u, g_w, inverse, q0: s * inverse }, passed)
+    }
 }
 
 /// A floating body: rotation eliminated as a limp ball, then the point. Nothing is passed on.
 #[inline(always)]
-fn eliminate_floating<T: Real>(body: &Inertia<T>) -> (Factor<T>, Inertia<T>) {
+fn eliminate_floating<T: Real>(body: &Inertia<T>, factor: &mut Factor<T>) -> Inertia<T> {
     let (inverse, _) = body.i.inverse();
     let g = inverse_times_transpose(&inverse, &body.h);
     let q0 = inverse.times(body.n);
     let (point_inverse, _) = minus_product(&body.m, &body.h, &g).inverse();
     let u = point_inverse.times(body.f - body.h.times(q0));
-    (Factor::Floating { inverse, g, point_inverse, q0, u }, Inertia::zero())
+    *factor = Factor::Floating { inverse, g, point_inverse, q0, u };
+    Inertia::zero()
 }
 
 /// A link with any mask: gathers its free directions with their springs, then (1) and (2).

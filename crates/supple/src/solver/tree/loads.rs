@@ -5,7 +5,6 @@
 
 use super::kernel::{Context, Inertia, Moving};
 use super::plan::NONE;
-use crate::maths::Pose;
 use crate::maths::lanes::Real;
 use crate::maths::small::*;
 use crate::model::{AnchorSpring, Model};
@@ -33,14 +32,17 @@ impl<T: Real> Loads<T> {
         }
     }
 
+    /// Adds to the load of a node.
     #[inline(always)]
-    fn at(&mut self, node: usize) -> &mut Inertia<T> {
-        if self.of[node] == NONE {
-            self.of[node] = self.loads.len() as u32;
-            self.loads.push(Inertia::zero());
-            self.nodes.push(node as u32);
+    fn add(&mut self, node: usize, load: Inertia<T>) {
+        match self.of[node] {
+            NONE => {
+                self.of[node] = self.loads.len() as u32;
+                self.loads.push(load);
+                self.nodes.push(node as u32);
+            }
+            k => self.loads[k as usize] = self.loads[k as usize].plus(&load),
         }
-        &mut self.loads[self.of[node] as usize]
     }
 
     #[inline(always)]
@@ -58,41 +60,32 @@ impl<T: Real> Loads<T> {
         self.clear();
         let node_of = &cx.plan.node_of;
         for (k, tracker) in model.trackers().iter().enumerate() {
-            let target = |lane: usize| cx.inputs[lane].targets.get(k).copied().flatten();
+            let target = |lane: usize| cx.inputs[lane].targets.get(k).and_then(Option::as_ref);
             if (0..T::LANES).all(|lane| target(lane).is_none()) {
                 continue;
             }
             let node = node_of[tracker.body.index()] as usize;
             let own = &moving[node];
             // A lane without a target has no stiffness.
-            let mut on = [0.0; 4];
-            let mut poses = [Pose::IDENTITY; 4];
-            let mut rates = [(DVec3::ZERO, DVec3::ZERO); 4];
-            for lane in 0..T::LANES {
-                if let Some(t) = target(lane) {
-                    on[lane] = 1.0;
-                    poses[lane] = t.pose;
-                    rates[lane] = (t.velocity.linear, t.velocity.angular);
-                }
-            }
-            let on = T::gather(|l| on[l]);
+            let on = T::gather(|l| if target(l).is_some() { 1.0 } else { 0.0 });
+            let place = |l: usize| target(l).map_or(DVec3::ZERO, |t| t.pose.translation);
+            let turn = |l: usize| target(l).map_or(DQuat::IDENTITY, |t| t.pose.rotation);
             let spring = PointSpring {
                 point: V3::splat(tracker.point),
-                target: vector(|l| poses[l].translation),
-                target_rate: vector(|l| rates[l].0),
+                target: vector(place),
+                target_rate: vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.linear)),
                 stiffness: T::splat(tracker.stiffness) * on,
                 damping: T::splat(tracker.damping) * on,
             };
-            let turn = quaternion(|l| poses[l].rotation);
-            let turn_rate = vector(|l| rates[l].1);
-            let load = self.at(node);
-            spring.add(cx, own, load);
+            let turn_rate: V3<T> = vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.angular));
+            let mut load = spring.load(cx, own);
             // Torque −k φ − c (ω − ω*), φ = log(q q*⁻¹)
             let hk = T::splat(tracker.rotation_stiffness) * on * cx.h;
             let hc = T::splat(tracker.rotation_damping) * on * cx.h;
-            let (phi, s) = own.q.times(turn.conjugate()).log();
+            let (phi, s) = own.q.times(quaternion::<T>(turn).conjugate()).log();
             load.i = load.i.plus(&s.madd(hk * cx.h, &S3::identity_times(hc)));
             load.n = load.n + turn_rate.scale(hc) - phi.scale(hk);
+            self.add(node, load);
         }
         for lane in 0..T::LANES {
             let mine = |x: f64| move |l: usize| if l == lane { x } else { 0.0 };
@@ -105,15 +98,14 @@ impl<T: Real> Loads<T> {
                     stiffness: T::gather(mine(drag.stiffness)),
                     damping: T::gather(mine(drag.damping)),
                 };
-                let own = &moving[node];
-                spring.add(cx, own, self.at(node));
+                let load = spring.load(cx, &moving[node]);
+                self.add(node, load);
             }
             for (body, wrench) in &cx.inputs[lane].wrenches {
-                let load = self.at(node_of[body.index()] as usize);
                 let force = vector(|l| if l == lane { wrench.force } else { DVec3::ZERO });
                 let torque = vector(|l| if l == lane { wrench.torque } else { DVec3::ZERO });
-                load.f = force.madd(cx.h, load.f);
-                load.n = torque.madd(cx.h, load.n);
+                let load = Inertia { f: force.scale(cx.h), n: torque.scale(cx.h), ..Inertia::zero() };
+                self.add(node_of[body.index()] as usize, load);
             }
         }
         for spring in model.anchor_springs() {
@@ -122,15 +114,15 @@ impl<T: Real> Loads<T> {
                 let own = &moving[node];
                 let r = own.q.matrix().times(V3::splat(spring.point_in_a));
                 let (force, kd) = anchor_force(spring, own.x + r - V3::splat(spring.point_in_b), cx.h);
-                add_at(self.at(node), &kd, r, force);
+                self.add(node, load_at(&kd, r, force));
                 continue;
             };
             // Between bodies: the impulse here, the stiffness by `couple`.
             let other = node_of[b.index()] as usize;
             let (r_a, r_b, d) = anchor_levers(spring, &moving[node], &moving[other]);
             let (force, _) = anchor_force(spring, d, cx.h);
-            add_at(self.at(node), &S3::zero(), r_a, force);
-            add_at(self.at(other), &S3::zero(), r_b, -force);
+            self.add(node, load_at(&S3::zero(), r_a, force));
+            self.add(other, load_at(&S3::zero(), r_b, -force));
         }
     }
 }
@@ -161,33 +153,28 @@ struct PointSpring<T> {
 
 impl<T: Real> PointSpring<T> {
     #[inline(always)]
-    fn add(&self, cx: &Context<'_, T>, own: &Moving<T>, load: &mut Inertia<T>) {
+    fn load(&self, cx: &Context<'_, T>, own: &Moving<T>) -> Inertia<T> {
         let r = own.q.matrix().times(self.point);
         let (hk, hc) = (self.stiffness * cx.h, self.damping * cx.h);
         let force = self.target_rate.scale(hc) - (own.x + r - self.target).scale(hk);
-        // Kd = κ 1:  M += κ,  H −= κ [r],  I += κ (r² 1 − r rᵀ)
+        // Kd = κ 1:  M = κ,  H = −κ [r],  I = κ (r² 1 − r rᵀ)
         let kappa = hk.madd(cx.h, hc);
-        let s = r.scale(kappa);
-        let h = &mut load.h;
-        load.m = load.m.plus_identity(kappa);
-        h.x.y = h.x.y + s.z;
-        h.x.z = h.x.z - s.y;
-        h.y.x = h.y.x - s.z;
-        h.y.z = h.y.z + s.x;
-        h.z.x = h.z.x + s.y;
-        h.z.y = h.z.y - s.x;
-        load.i = load.i.plus_outer(-kappa, r).plus_identity(s.dot(r));
-        load.f = load.f + force;
-        load.n = load.n + r.cross(force);
+        let (s, o) = (r.scale(kappa), T::zero());
+        Inertia {
+            m: S3::identity_times(kappa),
+            h: M3 { x: v3(o, s.z, -s.y), y: v3(-s.z, o, s.x), z: v3(s.y, -s.x, o) },
+            i: S3::identity_times(s.dot(r)).plus_outer(-kappa, r),
+            f: force,
+            n: r.cross(force),
+        }
     }
 }
 
-/// Adds `Bᵀ kd B` and `Bᵀ force` at lever `r`.
+/// `Bᵀ kd B` and `Bᵀ force` at lever `r`.
 #[inline(always)]
-pub(crate) fn add_at<T: Real>(load: &mut Inertia<T>, kd: &S3<T>, r: V3<T>, force: V3<T>) {
+fn load_at<T: Real>(kd: &S3<T>, r: V3<T>, force: V3<T>) -> Inertia<T> {
     let o = V3::zero();
-    let here = Inertia { m: *kd, h: M3 { x: o, y: o, z: o }, i: S3::zero(), f: force, n: o };
-    *load = load.plus(&here.shifted(r));
+    Inertia { m: *kd, h: M3 { x: o, y: o, z: o }, i: S3::zero(), f: force, n: o }.shifted(r)
 }
 
 /// Levers of an anchor spring and the vector from b's point to a's.

@@ -325,9 +325,8 @@ impl<T: Real> Up<'_, T> {
             } else {
                 Some(&mut generals[(node.general - segment.general) as usize])
             };
-            let (passage, passed) =
-                ascend(cx, i, self.moving, self.loads.get(i), waiting, general, kept.get_mut(i - lo), &mut limits);
-            passages[i - lo] = passage;
+            let (load, passage) = (self.loads.get(i), &mut passages[i - lo]);
+            let passed = ascend(cx, i, self.moving, load, waiting, general, kept.get_mut(i - lo), &mut limits, passage);
             if node.slot_out != NONE {
                 put(&mut slots[node.slot_out as usize], &passed, node.first);
             }
