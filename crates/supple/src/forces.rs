@@ -18,7 +18,7 @@ use crate::maths::block::{Block, Vector, from_twist};
 use crate::maths::rotation::{log, log_derivative, log_derivative_symmetric, skew};
 use crate::maths::{Twist, Wrench};
 use crate::model::joint::{Sides, swing_twist, twist_angle};
-use crate::model::{AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State};
+use crate::model::{AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State, SwingEllipse};
 use glam::{DMat3, DQuat, DVec3};
 
 /// Which derivatives of forces enter the system.
@@ -313,6 +313,22 @@ pub struct JointView<'m> {
     angle: f64,
 }
 
+/// Violation of a swing ellipse and the direction in which it grows, from the relative rotation and the world axes of both
+/// joint frames; see [`JointView::swing_violation`].
+pub fn swing_direction(ellipse: SwingEllipse, relative: DQuat, frame_a: DMat3, frame_b: DMat3) -> Option<(f64, DVec3)> {
+    let (s1, s2, _) = swing_twist(relative);
+    let t = s1.hypot(s2);
+    let half_cosine = relative.w.hypot(relative.x);
+    if t < 1e-9 || half_cosine < 1e-6 {
+        return None;
+    }
+    let (v, [v1, v2]) = ellipse.violation(s1, s2);
+    let (x_b, y_b, z_b) = (frame_b.col(0), frame_b.col(1), frame_b.col(2));
+    let (n, w) = (y_b * v1 + z_b * v2, (y_b * s1 + z_b * s2) / t);
+    let g = w * w.dot(n) + frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n));
+    Some((v, g))
+}
+
 impl<'m> JointView<'m> {
     /// One joint of `model` at `state`.
     pub fn new(model: &'m Model, state: &State, id: JointId) -> JointView<'m> {
@@ -430,17 +446,7 @@ impl<'m> JointView<'m> {
         if self.joint.mask.rotation() != RotationKind::Free {
             return None;
         }
-        let (s1, s2, _) = swing_twist(self.relative);
-        let t = s1.hypot(s2);
-        let half_cosine = self.relative.w.hypot(self.relative.x);
-        if t < 1e-9 || half_cosine < 1e-6 {
-            return None;
-        }
-        let (v, [v1, v2]) = ellipse.violation(s1, s2);
-        let (x_b, y_b, z_b) = (self.frame_b.col(0), self.frame_b.col(1), self.frame_b.col(2));
-        let (n, w) = (y_b * v1 + z_b * v2, (y_b * s1 + z_b * s2) / t);
-        let g = w * w.dot(n) + self.frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n));
-        Some((v, g))
+        swing_direction(ellipse, self.relative, self.frame_a, self.frame_b)
     }
 
     /// The limit of a ball's swing, when it acts within `h`.

@@ -22,6 +22,14 @@ pub struct Report {
     pub solves: u32,
     /// Parts that failed and were done again in halves.
     pub fallbacks: u32,
+    /// Halvings because a joint would turn too far in one part.
+    pub rotation_halvings: u32,
+    /// Parts done by the backward rule instead of the midpoint rule.
+    pub backward_parts: u32,
+    /// Parts done by the last resort.
+    pub resorts: u32,
+    /// Parts whose velocities were projected onto closed joints.
+    pub projections: u32,
     /// Joint limits that acted.
     pub limits_active: u32,
     /// Contacts (none until they are built).
@@ -36,6 +44,10 @@ impl Report {
             factorisations: self.factorisations + later.factorisations,
             solves: self.solves + later.solves,
             fallbacks: self.fallbacks + later.fallbacks,
+            rotation_halvings: self.rotation_halvings + later.rotation_halvings,
+            backward_parts: self.backward_parts + later.backward_parts,
+            resorts: self.resorts + later.resorts,
+            projections: self.projections + later.projections,
             limits_active: self.limits_active.max(later.limits_active),
             ..later
         }
@@ -188,7 +200,7 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     }
     let mut report = Report::default();
     for part in 0..parts {
-        match substep(model, input, h, state, work) {
+        match substep(model, input, h, input.dt - f64::from(part + 1) * h, state, work) {
             Ok(done) => report = report.then(done),
             Err(failure) => {
                 if part == 0 {
@@ -224,7 +236,7 @@ fn halves(
     }
     let mut report = Report { fallbacks: 1, ..Report::default() };
     for _ in 0..2 {
-        let done = match substep(model, input, 0.5 * h, state, work) {
+        let done = match substep(model, input, 0.5 * h, 0.0, state, work) {
             Ok(done) => done,
             Err(failure) => halves(model, input, 0.5 * h, failure, halvings - 1, state, work)?,
         };
@@ -318,10 +330,17 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     Some(report)
 }
 
-/// One part `h` of a step. On failure the state is that of its start.
-fn substep(model: &Model, input: &Input, h: f64, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+/// One part `h` of a step, `after` seconds before the step's end. On failure the state is that of the part's start.
+fn substep(
+    model: &Model,
+    input: &Input,
+    h: f64,
+    after: f64,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
     match input.solver {
-        Solver::Tree(settings) => tree::substep(model, input, settings, h, state, &mut work.tree),
+        Solver::Tree(settings) => tree::substep(model, input, settings, (h, after), state, &mut work.tree),
     }
 }
 

@@ -126,7 +126,7 @@ impl Model {
     pub fn start(&self) -> State {
         let bodies: Vec<BodyState> = self.bodies.iter().map(|b| BodyState::at_rest(b.start)).collect();
         let mut state =
-            State { time: 0.0, last_dt: 0.0, bodies, joints: vec![JointState::default(); self.joints.len()] };
+            State { time: 0.0, last_dt: 0.0, remembers: false, bodies, joints: vec![JointState::default(); self.joints.len()] };
         state.recount_turns(self);
         state
     }

@@ -43,6 +43,10 @@ pub struct JointState {
     /// Unwrapped angle of a hinge, or twist of a ball with a range of twist, at the present pose \[rad\]: turns are
     /// counted. Whoever places bodies by hand calls [`State::recount_turns`].
     pub angle: f64,
+    /// Rotation vector from the spring's rest in the parent's axes, with turns, at the present pose \[rad\].
+    pub turn: DVec3,
+    /// Force of the joint on its child over the last part of a step, world axes \[N\].
+    pub force: DVec3,
 }
 
 /// Everything needed to continue a run.
@@ -52,6 +56,8 @@ pub struct State {
     pub time: f64,
     /// Length of the last step \[s\]; 0 before the first.
     pub last_dt: f64,
+    /// Whether the joints' `turn` and `force` are those of the present pose: some methods do not keep them.
+    pub remembers: bool,
     /// By [`BodyId`](super::BodyId).
     pub bodies: Vec<BodyState>,
     /// By [`JointId`](super::JointId).
@@ -76,7 +82,7 @@ impl State {
     pub fn is_finite(&self) -> bool {
         self.time.is_finite()
             && self.bodies.iter().all(BodyState::is_finite)
-            && self.joints.iter().all(|j| j.angle.is_finite())
+            && self.joints.iter().all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite())
     }
 
     /// Takes every joint's angle from the poses, in (−π, π]: call it after placing bodies by hand.
@@ -110,7 +116,10 @@ impl State {
         }
         for j in &self.joints {
             eat(j.angle);
+            j.turn.to_array().into_iter().for_each(&mut eat);
+            j.force.to_array().into_iter().for_each(&mut eat);
         }
+        eat(if self.remembers { 1.0 } else { 0.0 });
         hash
     }
 }

@@ -40,15 +40,41 @@ pub struct Tree {
 }
 
 /// Which system solver `tree` solves.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TreeScheme {
+    /// The energy–momentum midpoint step: closed joints, bounded energy, second order, at frame size.
+    Midpoint {
+        /// How much is spent on accuracy.
+        mode: Mode,
+        /// How often a part of the step may be halved: the bound on the work of a frame. At least 3.
+        depth: u32,
+    },
     /// The published step with symmetric blocks, in its fast form: one linearisation, one factorisation.
-    #[default]
     Published,
     /// The published step with the exact, non-symmetric derivatives of the joint torques, by LDU of the KKT form.
     Exact,
     /// The explicit acceleration form that the paper improves on [Hernández 2011, §3.1; Baraff 1996], with stabilisation.
     Acceleration,
+}
+
+impl Default for TreeScheme {
+    fn default() -> Self {
+        TreeScheme::Midpoint { mode: Mode::Default, depth: 8 }
+    }
+}
+
+/// How the midpoint step weighs accuracy against time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Parts may turn a joint by up to a radian.
+    Fast,
+    /// Up to half a radian.
+    #[default]
+    Default,
+    /// Up to a quarter.
+    Accurate,
+    /// No damping of any kind is added; energy is kept while Newton's method holds. Costs most on fast, loose chains.
+    Conservative,
 }
 
 /// One thread or many.

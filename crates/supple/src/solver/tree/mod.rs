@@ -10,6 +10,7 @@ mod couple;
 mod kernel;
 pub mod kkt;
 mod loads;
+mod midpoint;
 mod plan;
 mod sweep;
 
@@ -23,6 +24,7 @@ use crate::model::{BodyId, Model, State};
 use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report};
 use couple::Couple;
+use midpoint::MidpointWork;
 use plan::{FLIPPED, NONE, Plan};
 use sweep::{Keep, Measured, Sweep};
 
@@ -36,6 +38,7 @@ pub(crate) struct TreeWork {
     impulses: Vec<Wrench>,
     /// Made when a scheme first asks for it.
     kkt: Option<kkt::KktWork>,
+    midpoint: Option<MidpointWork>,
 }
 
 /// The arrays of one character, for the instructions in use.
@@ -56,6 +59,7 @@ impl TreeWork {
             four: None,
             impulses: Vec::new(),
             kkt: None,
+            midpoint: None,
         }
     }
 
@@ -73,17 +77,23 @@ impl TreeWork {
     }
 }
 
-/// One part `h` of a step. On failure the state is as it was.
+/// One part `h` of a step, `after` seconds before the step's end. On failure the state is as it was.
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
     settings: Tree,
-    h: f64,
+    (h, after): (f64, f64),
     state: &mut State,
     work: &mut TreeWork,
 ) -> Result<Report, Failure> {
     work.impulses.clear();
+    if let TreeScheme::Midpoint { mode, depth } = settings.scheme {
+        let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
+        return midpoint::substep(model, input, (mode, depth.max(3)), (h, after), state, &work.plan, midpoint);
+    }
+    state.remembers = false;
     match settings.scheme {
+        TreeScheme::Midpoint { .. } => unreachable!("done above"),
         TreeScheme::Published => {
             work.use_instructions(settings.instructions);
             let TreeWork { plan, one, couple, impulses, .. } = work;
@@ -217,6 +227,7 @@ pub(crate) fn substep_four(
         let measured = sweep.down(plan, h, Threads::One);
         Some(check(plan, sweep, &measured).map(|()| {
             sweep.scatter(plan, states);
+            states.iter_mut().for_each(|state| state.remembers = false);
             report(plan, &measured, limits)
         }))
     }

@@ -82,6 +82,10 @@ pub(crate) struct Node {
     /// The hinge axis in side a and in side b.
     pub(crate) axis_a: DVec3,
     pub(crate) axis_b: DVec3,
+    /// The smaller of the two bodies' inertias about the joint, and that body's lever: what a damper or tension there moves.
+    pub(crate) joint_inertia: (f64, f64),
+    /// A third of the trace.
+    pub(crate) mean_inertia: f64,
 }
 
 /// What only joints with limits, motors, turns or unusual masks need.
@@ -129,6 +133,10 @@ pub(crate) struct Plan {
     pub(crate) task_slots: usize,
     /// Node of each body.
     pub(crate) node_of: Vec<u32>,
+    /// Total mass.
+    pub(crate) mass: f64,
+    /// Length of the longest path from a root, joint to joint: the character's size.
+    pub(crate) reach: f64,
 }
 
 /// Below this many bodies a tree is not cut: waking another thread costs about a microsecond.
@@ -148,12 +156,15 @@ impl Plan {
             slots: 0,
             task_slots: 0,
             node_of: topology.node_of.iter().map(|&i| i as u32 + 1).collect(),
+            mass: model.mass(),
+            reach: 0.0,
         };
         plan.nodes.push(world());
         for i in 0..topology.nodes.len() {
             let node = plan.node(model, i);
             plan.nodes.push(node);
         }
+        plan.reach = plan.measure_reach();
         plan.cut(model);
         plan.assign_slots();
         plan
@@ -177,6 +188,7 @@ impl Plan {
             ],
             ..world()
         };
+        node.mean_inertia = (inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z) / 3.0;
         let parent = &self.nodes[tree_node.parent];
         if parent.flags & ANCHOR_MOVES != 0 {
             node.flags |= PARENT_ANCHOR_MOVES;
@@ -207,6 +219,17 @@ impl Plan {
             if tree_node.flipped { (node.point_b, node.point_a) } else { (node.point_a, node.point_b) };
         node.anchor = own;
         node.hop = parents - parent.anchor;
+        let about = |mass: f64, inertia: DMat3, lever: DVec3| {
+            (largest_moment(inertia) + mass * lever.length_squared(), lever.length())
+        };
+        node.joint_inertia = about(body.mass, body.inertia, own);
+        if tree_node.parent > 0 {
+            let other = model.body(model.topology().nodes[tree_node.parent - 1].body);
+            let theirs = about(other.mass, other.inertia, parents);
+            if theirs.0 < node.joint_inertia.0 {
+                node.joint_inertia = theirs;
+            }
+        }
         let (frame_a, frame_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
         node.rest_inverse = (frame_b * spring.rest * frame_a.conjugate()).conjugate();
         node.stiffness = spring.stiffness;
@@ -225,6 +248,18 @@ impl Plan {
             self.generals += 1;
         }
         node
+    }
+
+    fn measure_reach(&self) -> f64 {
+        let mut reach = vec![0.0f64; self.nodes.len()];
+        let mut longest = 0.0f64;
+        for (i, node) in self.nodes.iter().enumerate().skip(1) {
+            let hop = if node.parent == 0 { 0.0 } else { node.hop.length() };
+            reach[i] = reach[node.parent as usize] + hop;
+            // Beyond the anchor the body still has its own size: centre of mass and radius of gyration.
+            longest = longest.max(reach[i] + node.anchor.length() + (node.mean_inertia / node.mass).sqrt());
+        }
+        longest
     }
 
     /// Cuts the tree into tasks and trunk.
@@ -379,6 +414,8 @@ fn world() -> Node {
         damping: 0.0,
         axis_a: DVec3::X,
         axis_b: DVec3::X,
+        joint_inertia: (1.0, 1.0),
+        mean_inertia: 1.0,
     }
 }
 
@@ -398,6 +435,15 @@ fn link(joint: &Joint) -> Link {
         _ if joint.mask == JointMask::FREE && quiet && joint.parent.is_none() => Link::Floating,
         _ => Link::General(joint.mask.free() as u8),
     }
+}
+
+/// The largest principal moment, by power iteration: a few digits are enough.
+fn largest_moment(inertia: DMat3) -> f64 {
+    let mut v = DVec3::new(1.0, 0.9, 0.8);
+    for _ in 0..50 {
+        v = (inertia * v).normalize();
+    }
+    v.dot(inertia * v)
 }
 
 /// The unwrapped angle at which a hinge's spring is slack.

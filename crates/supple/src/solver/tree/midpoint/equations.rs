@@ -1,0 +1,1287 @@
+//! The discrete equations of one part of a step: poses from the joints' coordinates, impulses from the poses, what is left over.
+//!
+//! A body's displacement over the part is `(δx, a)`: `x¹ = x⁰ + δx`, `q¹ = cay(a) q⁰` with `cay(a) = (1, a/2)` normalised.
+//! Under the midpoint rule
+//!
+//! ```text
+//! v¹ = 2δx/h − v⁰      R⁰Ω¹ = 2a/h − ω⁰      π¹ = R¹ I₀ R⁰ᵀ(2a/h − ω⁰)                                   (1)
+//! P = m(v¹ − v⁰) − (impulses from outside)   L = π¹ − π⁰ − (torques from outside)                             (2)
+//! ```
+//! and joint impulses `(F, N)` act at averaged levers `r̄ = ½(r⁰+r¹)`. Since `R¹ − R⁰ = [a] ½(R⁰+R¹)` holds exactly, impulses
+//! of closed joints do no work and leave the angular momentum as it is, at any h. The equations of a part are
+//!
+//! ```text
+//! P = F − Σ F_c      L = r̄×F + N − Σ (r̄_c×F_c + N_c)      for every body, c its children                      (3)
+//! S̄ᵀ(F, N) = τ                                            on the joint's free directions                    (4)
+//! C(q¹) = 0                                               on the others: the joint is closed at the end      (5)
+//! ```
+//! with τ the impulse of the joint's springs, dampers, limits and motor. They are solved in the displacements of all bodies and
+//! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
+//! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
+
+use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, outer};
+use crate::forces::swing_direction;
+use crate::input::Input;
+use crate::maths::rotation::{exp, log, log_derivative, skew};
+use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
+use crate::model::{BodyState, JointState, Model, ServoTarget, State};
+use crate::solver::tree::plan::*;
+use glam::{DMat3, DQuat, DVec3};
+use std::f64::consts::TAU;
+
+/// A body and the joint to its parent at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) x: DVec3,
+    pub(super) q: DQuat,
+    pub(super) v: DVec3,
+    pub(super) w: DVec3,
+    /// The joint's coordinates, child relative to parent: angle of a hinge or first angle of a Cardan joint, its second angle,
+    /// position along the parent's joint axes.
+    pub(super) angle: f64,
+    pub(super) second: f64,
+    pub(super) slide: DVec3,
+    /// What the joint remembers.
+    pub(super) memory: JointState,
+}
+
+impl Moment {
+    pub(super) const WORLD: Moment = Moment {
+        x: DVec3::ZERO,
+        q: DQuat::IDENTITY,
+        v: DVec3::ZERO,
+        w: DVec3::ZERO,
+        angle: 0.0,
+        second: 0.0,
+        slide: DVec3::ZERO,
+        memory: JointState { angle: 0.0, turn: DVec3::ZERO, force: DVec3::ZERO },
+    };
+}
+
+/// The rule that turns displacements into velocities and places forces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Second order, conserves energy and momentum.
+    Midpoint,
+    /// First order, damps.
+    Backward,
+}
+
+impl Rule {
+    /// Share of the end pose in levers and springs.
+    fn end(self) -> f64 {
+        match self {
+            Rule::Midpoint => 0.5,
+            Rule::Backward => 1.0,
+        }
+    }
+}
+
+/// One part of a step.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) model: &'a Model,
+    pub(super) input: &'a Input,
+    pub(super) rule: Rule,
+    pub(super) h: f64,
+    /// Time from the end of this part to the end of the step \[s\].
+    pub(super) after: f64,
+    /// Strength η of the damping of tension modes that h does not resolve.
+    pub(super) tension_damping: f64,
+    /// Whether springs do exactly the work of their energy.
+    pub(super) discrete_gradient: bool,
+}
+
+/// Poses and impulses of a trial, by node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trial {
+    pub(super) x: DVec3,
+    pub(super) q: DQuat,
+    pub(super) r: DMat3,
+    pub(super) r0: DMat3,
+    /// The rotation as a Cayley vector.
+    pub(super) a: DVec3,
+    pub(super) angle: f64,
+    pub(super) second: f64,
+    pub(super) slide: DVec3,
+    pub(super) v: DVec3,
+    pub(super) w: DVec3,
+    own0: DVec3,
+    own1: DVec3,
+    parent0: DVec3,
+    parent1: DVec3,
+    /// The joint's impulse, on this body.
+    force: DVec3,
+    torque: DVec3,
+    turn: DVec3,
+    limit_angle: f64,
+}
+
+impl Trial {
+    pub(super) const WORLD: Trial = Trial {
+        x: DVec3::ZERO,
+        q: DQuat::IDENTITY,
+        r: DMat3::IDENTITY,
+        r0: DMat3::IDENTITY,
+        a: DVec3::ZERO,
+        angle: 0.0,
+        second: 0.0,
+        slide: DVec3::ZERO,
+        v: DVec3::ZERO,
+        w: DVec3::ZERO,
+        own0: DVec3::ZERO,
+        own1: DVec3::ZERO,
+        parent0: DVec3::ZERO,
+        parent1: DVec3::ZERO,
+        force: DVec3::ZERO,
+        torque: DVec3::ZERO,
+        turn: DVec3::ZERO,
+        limit_angle: 0.0,
+    };
+}
+
+/// `cay(a)`.
+fn cayley(a: DVec3) -> DQuat {
+    let v = 0.5 * a;
+    DQuat::from_xyzw(v.x, v.y, v.z, 1.0).normalize()
+}
+
+/// The Cayley vector of a rotation; infinite at half a turn.
+fn cayley_vector(q: DQuat) -> DVec3 {
+    DVec3::new(q.x, q.y, q.z) * (2.0 / q.w)
+}
+
+/// `δa = cayley_rate(a) ρ`: how the Cayley vector changes when the end pose turns by ρ.
+fn cayley_rate(a: DVec3) -> DMat3 {
+    DMat3::IDENTITY - skew(a) * 0.5 + outer(a, a) * 0.25
+}
+
+/// The joint of a node with more than a ball's needs.
+fn detail<'a>(plan: &'a Plan, node: &Node) -> Option<&'a Detail> {
+    plan.details.get(node.detail as usize)
+}
+
+fn rotation_kind(plan: &Plan, node: &Node) -> RotationKind {
+    match node.link {
+        Link::Ball | Link::Floating => RotationKind::Free,
+        _ => detail(plan, node).map_or(RotationKind::Free, |d| d.joint.mask.rotation()),
+    }
+}
+
+fn turn(axis: usize, angle: f64) -> DQuat {
+    DQuat::from_axis_angle(DVec3::AXES[axis % 3], angle)
+}
+
+/// Rotation of the child's joint frame in the parent's, by the joint's coordinates; `None` where rotation is free.
+fn relative(kind: RotationKind, angle: f64, second: f64) -> Option<DQuat> {
+    match kind {
+        RotationKind::Free => None,
+        RotationKind::Axis(k) => Some(turn(k, angle)),
+        RotationKind::Cardan(k) => Some(turn(k + 1, angle) * turn(k + 2, second)),
+        RotationKind::Held => Some(DQuat::IDENTITY),
+    }
+}
+
+/// The pose of a node from its parent's and its joint's coordinates; `q` is kept where rotation is free.
+fn placed(plan: &Plan, node: &Node, parent: (DVec3, DQuat), q: DQuat, angle: f64, second: f64, slide: DVec3) -> (DVec3, DQuat) {
+    let (x_p, q_p) = parent;
+    let Some(detail) = detail(plan, node) else {
+        // A ball
+        let (own, other) = sides(node, node.point_a, node.point_b);
+        return (x_p + q_p * other - q * own, q);
+    };
+    let (f_a, f_b) = (detail.joint.child_from_joint.rotation, detail.joint.parent_from_joint.rotation);
+    let flipped = node.flags & FLIPPED != 0;
+    let q = match relative(detail.joint.mask.rotation(), angle, second) {
+        None => q,
+        Some(r) if flipped => (q_p * f_a * r.conjugate() * f_b.conjugate()).normalize(),
+        Some(r) => (q_p * f_b * r * f_a.conjugate()).normalize(),
+    };
+    if flipped {
+        (x_p + q_p * node.point_a - q * (f_b * slide + node.point_b), q)
+    } else {
+        (x_p + q_p * (node.point_b + f_b * slide) - q * node.point_a, q)
+    }
+}
+
+/// (of the node, of its parent) from (of side a, of side b).
+fn sides<T>(node: &Node, a: T, b: T) -> (T, T) {
+    if node.flags & FLIPPED != 0 { (b, a) } else { (a, b) }
+}
+
+/// +1, or −1 when the node is side b: joint forces are told for side a.
+fn sign(node: &Node) -> f64 {
+    if node.flags & FLIPPED != 0 { -1.0 } else { 1.0 }
+}
+
+/// Reads a state and closes its joints, children onto parents: rounding, or what other methods left open.
+pub(super) fn gather(plan: &Plan, state: &State, now: &mut [Moment]) {
+    now[0] = Moment::WORLD;
+    for i in 1..plan.nodes.len() {
+        let node = &plan.nodes[i];
+        let BodyState { position, orientation, velocity } = state.bodies[node.body as usize];
+        let mut moment = Moment { x: position, q: orientation, v: velocity.linear, w: velocity.angular, ..Moment::WORLD };
+        if node.joint != NONE {
+            moment.memory = state.joints[node.joint as usize];
+            if !state.remembers {
+                (moment.memory.turn, moment.memory.force) = (DVec3::ZERO, DVec3::ZERO);
+            }
+        }
+        let parent = now[node.parent as usize];
+        if let (Some(detail), false) = (detail(plan, node), node.link == Link::Floating) {
+            let joint = &detail.joint;
+            let (a, b) = sides(node, (orientation, position), (parent.q, parent.x));
+            let relative = joint.relative_rotation(a.0, b.0);
+            match joint.mask.rotation() {
+                RotationKind::Axis(_) => {
+                    moment.angle = joint.angle_near(relative, moment.memory.angle);
+                }
+                RotationKind::Cardan(k) => (moment.angle, moment.second) = cardan_angles(relative, k),
+                RotationKind::Free if joint.limits.angle.is_some() => {
+                    moment.memory.angle = joint.angle_near(relative, moment.memory.angle);
+                }
+                RotationKind::Free | RotationKind::Held => {}
+            }
+            let pose = |s: (DQuat, DVec3)| crate::maths::Pose::new(s.0, s.1);
+            moment.slide = joint.relative_translation(pose(a), pose(b));
+            for k in 0..3 {
+                if joint.mask.holds_translation(k) {
+                    moment.slide[k] = 0.0;
+                }
+            }
+        }
+        if node.link != Link::Floating {
+            (moment.x, moment.q) =
+                placed(plan, node, (parent.x, parent.q), moment.q, moment.angle, moment.second, moment.slide);
+        }
+        now[i] = moment;
+    }
+}
+
+/// The angles of a Cardan joint: `relative = turn(k+1, first) turn(k+2, second)`.
+fn cardan_angles(relative: DQuat, k: usize) -> (f64, f64) {
+    let m = DMat3::from_quat(relative);
+    let (i, j, l) = (k % 3, (k + 1) % 3, (k + 2) % 3);
+    (m.col(l)[i].atan2(m.col(l)[l]), m.col(i)[j].atan2(m.col(j)[j]))
+}
+
+/// Writes the state.
+pub(super) fn scatter(plan: &Plan, now: &[Moment], state: &mut State) {
+    state.remembers = true;
+    for (node, moment) in plan.nodes.iter().zip(now).skip(1) {
+        let body = &mut state.bodies[node.body as usize];
+        (body.position, body.orientation) = (moment.x, moment.q);
+        (body.velocity.linear, body.velocity.angular) = (moment.v, moment.w);
+        if node.joint != NONE {
+            let joint = &mut state.joints[node.joint as usize];
+            *joint = moment.memory;
+            if node.flags & TURNS != 0 && matches!(rotation_kind(plan, node), RotationKind::Axis(_)) {
+                joint.angle = moment.angle;
+            }
+        }
+    }
+}
+
+impl Part<'_> {
+    /// The trial that goes on with the present velocities, rotations of at most one radian, and the joint forces remembered.
+    pub(super) fn predict(&self, now: &[Moment], trial: &mut [Trial]) {
+        for i in 1..self.plan.nodes.len() {
+            let m = &now[i];
+            let t = &mut trial[i];
+            t.r0 = DMat3::from_quat(m.q);
+            let a = m.w * self.h;
+            t.a = a / a.length().max(1.0);
+            t.x = m.x + m.v * self.h;
+            (t.angle, t.second, t.slide) = (m.angle, m.second, m.slide);
+            (t.force, t.torque) = (m.memory.force * (sign(&self.plan.nodes[i]) * self.h), DVec3::ZERO);
+        }
+        self.place(now, trial);
+    }
+
+    /// Adds a Newton step. Returns its largest rotation, in radians (displacements of floating bodies and slides are seen in
+    /// those of the joints, or count by their share of `reach`).
+    pub(super) fn correct(&self, newton: &Newton, reach: f64, now: &[Moment], trial: &mut [Trial]) -> f64 {
+        let mut largest = 0.0f64;
+        for i in 1..self.plan.nodes.len() {
+            let (dx, rho) = newton.moved[i];
+            if dx.is_nan() || rho.is_nan() {
+                return f64::NAN;
+            }
+            let t = &mut trial[i];
+            let (f, n) = newton.supplied[i];
+            t.x += dx;
+            t.a += cayley_rate(t.a) * rho;
+            t.force += f;
+            t.torque += n;
+            largest = largest.max(rho.length());
+            if !matches!(self.plan.nodes[i].link, Link::Ball | Link::Hinge | Link::Weld) {
+                largest = largest.max(dx.length() / reach);
+            }
+        }
+        self.place(now, trial);
+        largest
+    }
+
+    /// Everything that follows from the displacements: poses, velocities by (1), levers, coordinates of the joints.
+    fn place(&self, now: &[Moment], trial: &mut [Trial]) {
+        for i in 1..self.plan.nodes.len() {
+            let m = &now[i];
+            let t = &mut trial[i];
+            t.q = cayley(t.a) * m.q;
+            t.r = DMat3::from_quat(t.q);
+            self.set_velocity(m, t);
+        }
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            if node.link == Link::Floating {
+                continue;
+            }
+            let p = node.parent as usize;
+            let (m, parent_now, parent) = (&now[i], &now[p], trial[p]);
+            let t = &mut trial[i];
+            // Levers of the joint point. On side b of a joint that slides, it is the point that happens to be there.
+            let (own_point, parent_point) = sides(node, node.point_a, node.point_b);
+            (t.own0, t.own1) = (t.r0 * own_point, t.r * own_point);
+            (t.parent0, t.parent1) = (parent.r0 * parent_point, parent.r * parent_point);
+            if let Some(detail) = detail(self.plan, node) {
+                let joint = &detail.joint;
+                if !joint.mask.holds_point() {
+                    let between0 = (m.x + t.own0) - (parent_now.x + t.parent0);
+                    let between1 = (t.x + t.own1) - (parent.x + t.parent1);
+                    if node.flags & FLIPPED != 0 {
+                        (t.own0, t.own1) = (t.own0 - between0, t.own1 - between1);
+                    } else {
+                        (t.parent0, t.parent1) = (t.parent0 + between0, t.parent1 + between1);
+                    }
+                    let r_b = if node.flags & FLIPPED != 0 { t.r } else { parent.r };
+                    let axes = r_b * DMat3::from_quat(joint.parent_from_joint.rotation);
+                    let s = axes.transpose() * (between1 * sign(node));
+                    for k in 0..3 {
+                        t.slide[k] = if joint.mask.holds_translation(k) { 0.0 } else { s[k] };
+                    }
+                }
+                let (q_a, q_b) = sides(node, t.q, parent.q);
+                match joint.mask.rotation() {
+                    RotationKind::Axis(_) => t.angle = joint.angle_near(joint.relative_rotation(q_a, q_b), m.angle),
+                    RotationKind::Cardan(k) => {
+                        (t.angle, t.second) = cardan_angles(joint.relative_rotation(q_a, q_b), k);
+                    }
+                    RotationKind::Free | RotationKind::Held => {}
+                }
+            }
+        }
+    }
+
+    fn set_velocity(&self, m: &Moment, t: &mut Trial) {
+        let h = self.h;
+        match self.rule {
+            Rule::Midpoint => {
+                t.v = (t.x - m.x) * (2.0 / h) - m.v;
+                t.w = t.r * (t.r0.transpose() * (t.a * (2.0 / h) - m.w));
+            }
+            Rule::Backward => (t.v, t.w) = ((t.x - m.x) / h, t.a / h),
+        }
+    }
+
+    /// Closes the joints of a converged trial exactly, children onto parents.
+    pub(super) fn close(&self, now: &[Moment], trial: &mut [Trial]) {
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            if node.link == Link::Floating {
+                continue;
+            }
+            let parent = &trial[node.parent as usize];
+            let at = (parent.x, parent.q);
+            let t = &mut trial[i];
+            (t.x, t.q) = placed(self.plan, node, at, t.q, t.angle, t.second, t.slide);
+            t.a = cayley_vector(t.q * now[i].q.conjugate());
+            t.r = DMat3::from_quat(t.q);
+            self.set_velocity(&now[i], t);
+        }
+    }
+
+    /// The motion `(c, e)` that closes a joint at the trial, node relative to parent; and the gap it closes, in shares of a lever and
+    /// radians.
+    fn closing(&self, node: &Node, parent: &Trial, own: &Trial) -> ((DVec3, DVec3), f64) {
+        let gap = (own.x + own.own1) - (parent.x + parent_lever(own));
+        let mut c = -gap;
+        let mut e = DVec3::ZERO;
+        if let Some(detail) = detail(self.plan, node) {
+            let joint = &detail.joint;
+            let (r_a, r_b) = sides(node, own.r, parent.r);
+            let f_a = r_a * DMat3::from_quat(joint.child_from_joint.rotation);
+            let f_b = r_b * DMat3::from_quat(joint.parent_from_joint.rotation);
+            if !joint.mask.holds_point() {
+                // The levers meet in one point; what is open lies along the held axes between the bodies' own points.
+                let (p_own, p_parent) = sides(node, node.point_a, node.point_b);
+                let between = (own.x + own.r * p_own) - (parent.x + parent.r * p_parent);
+                c = DVec3::ZERO;
+                for k in 0..3 {
+                    if joint.mask.holds_translation(k) {
+                        c -= f_b.col(k) * f_b.col(k).dot(between);
+                    }
+                }
+            }
+            e = closing_rotation(joint.mask.rotation(), f_a, f_b) * sign(node);
+        }
+        ((c, e), (c.length() / node.joint_inertia.1.max(1e-12)).max(e.length()))
+    }
+
+    fn lever(&self, start: DVec3, end: DVec3) -> Lever {
+        let share = self.rule.end();
+        Lever { left: start * (1.0 - share) + end * share, right: end }
+    }
+
+    /// Imbalances of (3), (4) and (5) at the trial, and the matrix of a Newton step when asked for.
+    pub(super) fn evaluate(
+        &self,
+        now: &[Moment],
+        trial: &mut [Trial],
+        outside: &mut Outside,
+        newton: &mut Newton,
+        matrix: bool,
+    ) -> Sums {
+        let (h, share) = (self.h, self.rule.end());
+        let Newton { equations, load, closing, imbalance, .. } = newton;
+        outside.evaluate(self, now, trial, matrix);
+        let count = self.plan.nodes.len();
+        let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0 };
+        for i in 1..count {
+            let node = &self.plan.nodes[i];
+            let (m, t) = (&now[i], &trial[i]);
+            let i0 = inertia(node);
+            let pi0 = t.r0 * (i0 * (t.r0.transpose() * m.w));
+            let pi1 = t.r * (i0 * (t.r.transpose() * t.w));
+            let (outside_f, outside_n) = outside.impulse[i];
+            load[i] = ((t.v - m.v - self.input.gravity * h) * node.mass - outside_f, pi1 - pi0 - outside_n);
+            if matrix {
+                let rate = cayley_rate(t.a);
+                let ww = match self.rule {
+                    Rule::Midpoint => t.r * i0 * t.r0.transpose() * rate * (2.0 / h) - skew(pi1),
+                    Rule::Backward => {
+                        let i1 = t.r * i0 * t.r.transpose();
+                        i1 * rate * (1.0 / h) + i1 * skew(t.w) - skew(pi1)
+                    }
+                };
+                let mut body = outside.blocks[i];
+                body.vv += DMat3::from_diagonal(DVec3::splat(node.mass / (share * h)));
+                body.ww += ww;
+                let (own, parent) = (self.lever(t.own0, t.own1), self.lever(t.parent0, t.parent1));
+                equations[i] = Equation { body, own, parent, joint: Joint::Floating };
+            }
+        }
+        for i in 1..count {
+            let node = &self.plan.nodes[i];
+            if node.link == Link::Floating {
+                imbalance[i] = [0.0; 6];
+                closing[i] = (DVec3::ZERO, DVec3::ZERO);
+                continue;
+            }
+            let p = node.parent as usize;
+            let (before, rest) = trial.split_at_mut(i);
+            let (parent, own) = (&before[p], &mut rest[0]);
+            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], &mut sums);
+            let (motion, gap) = self.closing(node, parent, own);
+            closing[i] = motion;
+            sums.gap = sums.gap.max(gap);
+            let (own_lever, parent_lever) = (self.lever(own.own0, own.own1), self.lever(own.parent0, own.parent1));
+            load[i].0 -= own.force;
+            load[i].1 -= own_lever.left.cross(own.force) + own.torque;
+            if p != 0 {
+                load[p].0 += own.force;
+                load[p].1 += parent_lever.left.cross(own.force) + own.torque;
+            }
+            if matrix {
+                equations[i].joint = joint;
+                // Levers turn with their bodies: −share [F][r] on the child, + on the parent.
+                equations[i].body.ww -= skew(own.force) * skew(own_lever.right) * share;
+                if p != 0 {
+                    equations[p].body.ww += skew(own.force) * skew(parent_lever.right) * share;
+                }
+            }
+        }
+        sums
+    }
+
+    /// The imbalance of one joint and its part of the matrix.
+    #[allow(clippy::too_many_arguments)]
+    fn joint(
+        &self,
+        i: usize,
+        parent_now: &Moment,
+        now: &Moment,
+        parent: &Trial,
+        own: &mut Trial,
+        g: &mut [f64; 6],
+        sums: &mut Sums,
+    ) -> Joint {
+        let node = &self.plan.nodes[i];
+        let s = sign(node);
+        let (now_a, now_b) = sides(node, now, parent_now);
+        if node.link == Link::Weld {
+            return Joint::Weld;
+        }
+        if node.link == Link::Ball {
+            let law = self.rotation_law(node, now_a, now_b, parent, own, now, sums);
+            let rest = own.torque - law.tau * s;
+            (g[0], g[1], g[2]) = (rest.x, rest.y, rest.z);
+            let (k_own, k_parent) = sides(node, law.k_a, law.k_b);
+            return Joint::Ball { k_own, k_parent };
+        }
+        let Some(detail) = detail(self.plan, node) else { return Joint::Weld };
+        let joint = &detail.joint;
+        let share = self.rule.end();
+        let mut free = [Free { turns: true, left: DVec3::ZERO, right: DVec3::ZERO }; 6];
+        let mut k = [[0.0; 6]; 6];
+        let mut k_parent = [DVec3::ZERO; 6];
+        let mut count = 0;
+        let (f_a, f_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
+        let (r0_a, r0_b) = sides(node, own.r0, parent.r0);
+        let (r1_a, r1_b) = sides(node, own.r, parent.r);
+        let flipped = node.flags & FLIPPED != 0;
+
+        // Translations: dual axes of the averaged frame are perpendicular to all held ones.
+        if !joint.mask.holds_point() {
+            let end = r1_b * DMat3::from_quat(f_b);
+            let mean = (r0_b * (1.0 - share) + r1_b * share) * DMat3::from_quat(f_b);
+            let dual = mean.inverse().transpose();
+            for axis in 0..3 {
+                if joint.mask.holds_translation(axis) {
+                    continue;
+                }
+                let pull = self.slide_law(node, detail, axis, now, own, sums);
+                let (left, right) = (dual.col(axis), end.col(axis));
+                free[count] = Free { turns: false, left, right };
+                g[count] = left.dot(own.force) - s * pull.tau;
+                k[count][count] = pull.k;
+                k_parent[count] = right.cross(own.force) * share;
+                count += 1;
+            }
+        }
+        match joint.mask.rotation() {
+            RotationKind::Held => {}
+            RotationKind::Axis(axis) => {
+                let frame = DMat3::from_quat(f_a).col(axis);
+                let (start, right) = (r0_a * frame, r1_a * frame);
+                let left = (start * (1.0 - share) + right * share).normalize();
+                let pull = self.axis_law(node, axis, detail, now_a, now_b, now, own, start, sums);
+                free[count] = Free { turns: true, left, right };
+                g[count] = left.dot(own.torque) - s * pull.tau;
+                k[count][count] += pull.k;
+                k_parent[count] = right.cross(own.torque) * share;
+                // A slide's direction turns with side b; when that is this body, also with this rotation.
+                if flipped {
+                    for t in 0..count {
+                        k[t][count] += right.dot(k_parent[t]);
+                    }
+                }
+                count += 1;
+            }
+            kind @ (RotationKind::Free | RotationKind::Cardan(_)) => {
+                let law = self.rotation_law(node, now_a, now_b, parent, own, now, sums);
+                let rest = own.torque - law.tau * s;
+                let (k_own, k_par) = sides(node, law.k_a, law.k_b);
+                let first = count;
+                // Which side carries each direction: +1 this body, 0 the parent; a fixed axis turns with neither.
+                let mut carried = [(false, false); 6];
+                if let RotationKind::Cardan(c) = kind {
+                    let axis_b = DMat3::from_quat(f_b).col((c + 1) % 3);
+                    let axis_a = DMat3::from_quat(f_a).col((c + 2) % 3);
+                    for (axis, r0, r1, by_a) in [(axis_b, r0_b, r1_b, false), (axis_a, r0_a, r1_a, true)] {
+                        let (start, right) = (r0 * axis, r1 * axis);
+                        free[count] = Free { turns: true, left: start * (1.0 - share) + right * share, right };
+                        carried[count] = (true, by_a != flipped);
+                        count += 1;
+                    }
+                } else {
+                    for axis in DVec3::AXES {
+                        free[count] = Free { turns: true, left: axis, right: axis };
+                        count += 1;
+                    }
+                }
+                for r in first..count {
+                    let left = free[r].left;
+                    g[r] = left.dot(rest);
+                    k_parent[r] = (k_own - k_par).transpose() * left;
+                    let row = k_own.transpose() * left;
+                    for c in first..count {
+                        k[r][c] += row.dot(free[c].right);
+                    }
+                    if carried[r].0 {
+                        let turning = free[r].right.cross(rest) * share;
+                        k_parent[r] += turning;
+                        if carried[r].1 {
+                            for c in first..count {
+                                k[r][c] += turning.dot(free[c].right);
+                            }
+                        }
+                    }
+                }
+                if flipped {
+                    for t in 0..first {
+                        for c in first..count {
+                            k[t][c] += free[c].right.dot(k_parent[t]);
+                        }
+                    }
+                }
+            }
+        }
+        Joint::Any { count, free, k, k_parent }
+    }
+
+    /// Weight θ_d that gives one damped joint its exact decay, and the damping of unresolved tension.
+    fn damping_weights(&self, node: &Node, c: f64, now: &Moment) -> (f64, f64) {
+        let h = self.h;
+        if self.rule == Rule::Backward {
+            return (0.5, 0.0);
+        }
+        let z = h * c / node.joint_inertia.0;
+        let weight = if z < 1e-3 { 0.5 + z / 12.0 } else { 1.0 / (1.0 - (-z).exp()) - 1.0 / z };
+        let tension = now.memory.force.length() * node.joint_inertia.1;
+        let s = h * h * tension / node.joint_inertia.0;
+        (weight, self.tension_damping * s / (s + 4.0) * h * tension)
+    }
+
+    /// Springs, dampers, limits and servo on three free rotations.
+    #[allow(clippy::too_many_arguments)]
+    fn rotation_law(
+        &self,
+        node: &Node,
+        now_a: &Moment,
+        now_b: &Moment,
+        parent: &Trial,
+        own: &mut Trial,
+        now: &Moment,
+        sums: &mut Sums,
+    ) -> Law {
+        let h = self.h;
+        let share = self.rule.end();
+        let joint_input = self.input.joint(node.joint as usize);
+        let (k_scale, c_scale) = self.input.scales(&joint_input);
+        let (k, c) = (node.stiffness * k_scale, node.damping * c_scale);
+        let (q_a, q_b) = sides(node, own.q, parent.q);
+        let (a_a, a_b) = sides(node, own.a, parent.a);
+        let r_b = if node.flags & FLIPPED != 0 { own.r } else { parent.r };
+        let delta = a_a - a_b;
+        let (rate_a, rate_b) = (cayley_rate(a_a), cayley_rate(a_b));
+        let mut law = Law { tau: DVec3::ZERO, k_a: DMat3::ZERO, k_b: DMat3::ZERO };
+        if node.flags & SPRING != 0 {
+            let turn0 = error_turn(now_a.q, now_b.q, node.rest_inverse, now.memory.turn);
+            let turn1 = error_turn(q_a, q_b, node.rest_inverse, turn0);
+            own.turn = turn1;
+            let (phi0, phi1) = (now_b.q * turn0, r_b * turn1);
+            let derivative = log_derivative(phi1) * (h * k * share);
+            law.tau -= (phi0 * (1.0 - share) + phi1 * share) * (h * k);
+            law.k_a += derivative;
+            law.k_b += derivative.transpose();
+            let squared = delta.length_squared();
+            if self.discrete_gradient && self.rule == Rule::Midpoint && squared > 1e-20 {
+                // So that the torque's work over Δ is exactly the energy given up.
+                let given = 0.5 * k * (turn0.length_squared() - turn1.length_squared());
+                let work = -0.5 * k * (phi0 + phi1).dot(delta);
+                let extra = ((given - work) / squared).clamp(-0.5 * k, 0.5 * k);
+                law.tau += delta * (h * extra);
+            }
+        }
+        let (weight, tension) = self.damping_weights(node, c, now);
+        if c > 0.0 || tension > 0.0 {
+            let now_rate = now_a.w - now_b.w;
+            let strength = 2.0 * weight * c + tension;
+            law.tau -= delta * strength + now_rate * (h * c * (1.0 - 2.0 * weight));
+            law.k_a += rate_a * strength;
+            law.k_b += rate_b * strength;
+        }
+        if node.flags & (LIMITS | MOTOR) == 0 {
+            return law;
+        }
+        let Some(detail) = detail(self.plan, node) else { return law };
+        let joint = &detail.joint;
+        let relative = joint.relative_rotation(q_a, q_b);
+        let (f_a, f_b) = (
+            DMat3::from_quat(q_a * joint.child_from_joint.rotation),
+            DMat3::from_quat(q_b * joint.parent_from_joint.rotation),
+        );
+        let limits = &joint.limits;
+        if let Some(range) = limits.angle {
+            own.limit_angle = joint.angle_near(relative, now.memory.angle);
+            let (x_a, x_b) = (f_a.col(0), f_b.col(0));
+            let direction = (x_a + x_b) / (1.0 + x_a.dot(x_b)).max(1e-6);
+            let violation = range.excess(own.limit_angle);
+            law.limit(direction * violation.signum(), violation.abs(), limits.stiffness, limits.damping, RAMP, h, delta, sums);
+        }
+        if let Some(ellipse) = limits.swing
+            && let Some((violation, direction)) = swing_direction(ellipse, relative, f_a, f_b)
+        {
+            law.limit(direction, violation, limits.stiffness, limits.damping, RAMP, h, delta, sums);
+        }
+        if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
+            let (kp, kd) = (motor.stiffness * k_scale, motor.damping * c_scale);
+            let (frame_a, frame_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
+            let rest_inverse = (frame_b * target.normalize() * frame_a.conjugate()).conjugate();
+            let phi = log(q_a * rest_inverse * q_b.conjugate());
+            let torque = phi * -kp - delta * (kd / h);
+            let size = torque.length();
+            if size > motor.max {
+                law.tau += torque * (h * motor.max / size);
+                sums.work += (torque * (motor.max / size)).dot(delta);
+            } else {
+                let derivative = log_derivative(phi) * (h * kp);
+                law.tau += torque * h;
+                law.k_a += derivative + rate_a * kd;
+                law.k_b += derivative.transpose() + rate_b * kd;
+                sums.work += torque.dot(delta);
+            }
+        }
+        law
+    }
+
+    /// Springs, dampers, limits and motor about one axis.
+    #[allow(clippy::too_many_arguments)]
+    fn axis_law(
+        &self,
+        node: &Node,
+        axis: usize,
+        detail: &Detail,
+        now_a: &Moment,
+        now_b: &Moment,
+        now: &Moment,
+        own: &Trial,
+        axis_now: DVec3,
+        sums: &mut Sums,
+    ) -> Pull {
+        let joint = &detail.joint;
+        let rate = axis_now.dot(now_a.w - now_b.w);
+        let spring = &joint.rotation_spring;
+        let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
+        let law = Line {
+            stiffness: spring.stiffness,
+            damping: spring.damping,
+            rest,
+            range: joint.limits.angle,
+            limit_stiffness: joint.limits.stiffness,
+            limit_damping: joint.limits.damping,
+            ramp: RAMP,
+            motor: node.flags & MOTOR != 0,
+        };
+        self.line_law(node, joint, &law, now.angle, own.angle, rate, now, sums)
+    }
+
+    /// Springs, dampers, limits and motor along one translation.
+    fn slide_law(&self, node: &Node, detail: &Detail, axis: usize, now: &Moment, own: &Trial, sums: &mut Sums) -> Pull {
+        let joint = &detail.joint;
+        let spring = &joint.slide_spring;
+        let range = if axis == 0 { joint.limits.slide } else { None };
+        let law = Line {
+            stiffness: spring.stiffness,
+            damping: spring.damping,
+            rest: spring.rest[axis],
+            range,
+            limit_stiffness: joint.limits.slide_stiffness,
+            limit_damping: joint.limits.slide_damping,
+            ramp: range.map_or(0.0, |r| 1e-3 * (r.max - r.min).abs().min(1e3)).max(1e-9),
+            motor: node.flags & MOTOR != 0 && axis == 0 && joint.mask.rotation() == RotationKind::Held,
+        };
+        // Mean rate of the last part; only the weighting of damping uses it.
+        let rate = (own.slide[axis] - now.slide[axis]) / self.h;
+        self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, now, sums)
+    }
+
+    /// The law of one coordinate that goes from `x0` to `x1`.
+    #[allow(clippy::too_many_arguments)]
+    fn line_law(
+        &self,
+        node: &Node,
+        joint: &ModelJoint,
+        law: &Line,
+        x0: f64,
+        x1: f64,
+        rate: f64,
+        now: &Moment,
+        sums: &mut Sums,
+    ) -> Pull {
+        let h = self.h;
+        let share = self.rule.end();
+        let joint_input = self.input.joint(node.joint as usize);
+        let (k_scale, c_scale) = self.input.scales(&joint_input);
+        let (k, c) = (law.stiffness * k_scale, law.damping * c_scale);
+        let (weight, tension) = self.damping_weights(node, c, now);
+        let delta = x1 - x0;
+        let strength = 2.0 * weight * c + tension;
+        let mut pull = Pull {
+            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest) - strength * delta - h * c * (1.0 - 2.0 * weight) * rate,
+            k: h * k * share + strength,
+        };
+        if let Some(range) = law.range {
+            let violation = range.excess(x1);
+            if violation != 0.0 {
+                sums.limits += 1;
+                let (force, slope) = ramp(violation.abs(), law.limit_stiffness, law.ramp);
+                pull.tau -= h * force * violation.signum() + law.limit_damping * delta;
+                pull.k += h * slope + law.limit_damping;
+            }
+        }
+        if let (true, Some(motor)) = (law.motor, joint.motor) {
+            let (mut kp, mut kd, mut aim, mut aim_rate) = (0.0, 0.0, 0.0, 0.0);
+            match joint_input.servo {
+                Some(ServoTarget::Position { position, rate }) => {
+                    (kp, kd, aim, aim_rate) = (motor.stiffness * k_scale, motor.damping * c_scale, position, rate);
+                }
+                Some(ServoTarget::Rate(rate)) => (kd, aim_rate) = (motor.damping * c_scale, rate),
+                Some(ServoTarget::Rotation(_)) | None => {}
+            }
+            let feed = if self.input.torques { joint_input.torque } else { 0.0 };
+            let torque = feed - kp * (x1 - aim) - kd * (delta / h - aim_rate);
+            let given = torque.clamp(-motor.max, motor.max);
+            pull.tau += h * given;
+            if given == torque {
+                pull.k += h * kp + kd;
+            }
+            sums.work += given * delta;
+        }
+        pull
+    }
+
+    /// Energy of a moment: motion, height, joint springs and limits.
+    pub(super) fn energy(&self, moments: &[Moment]) -> (f64, f64) {
+        let (mut kinetic, mut potential) = (0.0, 0.0);
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            let m = &moments[i];
+            let w = m.q.conjugate() * m.w;
+            kinetic += 0.5 * (node.mass * m.v.length_squared() + w.dot(inertia(node) * w));
+            potential -= node.mass * self.input.gravity.dot(m.x);
+            if node.joint == NONE {
+                continue;
+            }
+            let (k_scale, _) = self.input.scales(&self.input.joint(node.joint as usize));
+            let turning = matches!(rotation_kind(self.plan, node), RotationKind::Free | RotationKind::Cardan(_));
+            if node.flags & SPRING != 0 && turning {
+                potential += 0.5 * node.stiffness * k_scale * m.memory.turn.length_squared();
+            }
+            let Some(detail) = detail(self.plan, node) else { continue };
+            let joint = &detail.joint;
+            if let RotationKind::Axis(axis) = joint.mask.rotation() {
+                let spring = &joint.rotation_spring;
+                let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
+                potential += 0.5 * spring.stiffness * k_scale * (m.angle - rest).powi(2);
+                potential += joint.limits.angle.map_or(0.0, |r| ramp_energy(r.excess(m.angle).abs(), joint.limits.stiffness, RAMP));
+            }
+            for axis in 0..3 {
+                if !joint.mask.holds_translation(axis) {
+                    let spring = &joint.slide_spring;
+                    potential += 0.5 * spring.stiffness * k_scale * (m.slide[axis] - spring.rest[axis]).powi(2);
+                }
+            }
+            if let Some(r) = joint.limits.slide {
+                let width = (1e-3 * (r.max - r.min).abs().min(1e3)).max(1e-9);
+                potential += ramp_energy(r.excess(m.slide.x).abs(), joint.limits.slide_stiffness, width);
+            }
+            if turning && joint.limits.any() {
+                let parent = &moments[node.parent as usize];
+                let (a, b) = sides(node, m.q, parent.q);
+                let relative = joint.relative_rotation(a, b);
+                if let Some(r) = joint.limits.angle {
+                    let angle = joint.angle_near(relative, m.memory.angle);
+                    potential += ramp_energy(r.excess(angle).abs(), joint.limits.stiffness, RAMP);
+                }
+                if let Some(ellipse) = joint.limits.swing {
+                    let (s1, s2, _) = crate::model::joint::swing_twist(relative);
+                    potential += ramp_energy(ellipse.violation(s1, s2).0, joint.limits.stiffness, RAMP);
+                }
+            }
+        }
+        (kinetic, potential)
+    }
+
+    /// The moment at the end of an accepted trial.
+    pub(super) fn finish(&self, now: &[Moment], trial: &[Trial], next: &mut [Moment]) {
+        next[0] = Moment::WORLD;
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            let t = &trial[i];
+            let mut memory = now[i].memory;
+            memory.force = t.force * (sign(node) / self.h);
+            memory.turn = t.turn;
+            if node.flags & TURNS != 0 && matches!(rotation_kind(self.plan, node), RotationKind::Free) {
+                memory.angle = t.limit_angle;
+            }
+            next[i] = Moment {
+                x: t.x,
+                q: t.q,
+                v: t.v,
+                w: t.w,
+                angle: t.angle,
+                second: t.second,
+                slide: t.slide,
+                memory,
+            };
+        }
+    }
+
+    /// How far the velocities of a moment open the joints within h, in radians and shares of a lever.
+    pub(super) fn opening(&self, moments: &[Moment]) -> f64 {
+        let mut largest = 0.0f64;
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            if node.link == Link::Floating {
+                continue;
+            }
+            let m = &moments[i];
+            let parent = &moments[node.parent as usize];
+            let (a, b) = sides(node, m, parent);
+            let r_a = a.q * node.point_a;
+            let p = a.x + r_a;
+            let mut rate = a.v + a.w.cross(r_a) - b.v - b.w.cross(p - b.x);
+            let size = node.joint_inertia.1.max(1e-12);
+            if let Some(detail) = detail(self.plan, node) {
+                let joint = &detail.joint;
+                let f_b = DMat3::from_quat(b.q * joint.parent_from_joint.rotation);
+                for k in 0..3 {
+                    if !joint.mask.holds_translation(k) {
+                        rate -= f_b.col(k) * f_b.col(k).dot(rate);
+                    }
+                }
+                let f_a = DMat3::from_quat(a.q * joint.child_from_joint.rotation);
+                for &(j, k) in rotation_pairs(joint.mask.rotation()) {
+                    largest = largest.max(f_a.col(j).cross(f_b.col(k)).dot(a.w - b.w).abs());
+                }
+            }
+            largest = largest.max(rate.length() / size);
+        }
+        largest * self.h
+    }
+
+    /// The equations whose solution are the velocities nearest those of `moments`, by kinetic energy, that keep the joints closed.
+    pub(super) fn projection(&self, moments: &[Moment], newton: &mut Newton) {
+        let Newton { equations, load, closing, imbalance, .. } = newton;
+        imbalance.fill([0.0; 6]);
+        closing.fill((DVec3::ZERO, DVec3::ZERO));
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            let m = &moments[i];
+            let parent = &moments[node.parent as usize];
+            let r = DMat3::from_quat(m.q);
+            let inertia = r * inertia(node) * r.transpose();
+            let (a, b) = sides(node, m, parent);
+            let p = a.x + a.q * node.point_a;
+            let lever = |x: DVec3| Lever { left: p - x, right: p - x };
+            let joint = match node.link {
+                Link::Floating => Joint::Floating,
+                Link::Ball => Joint::Ball { k_own: DMat3::ZERO, k_parent: DMat3::ZERO },
+                Link::Weld => Joint::Weld,
+                Link::Hinge | Link::General(_) => {
+                    let Some(detail) = detail(self.plan, node) else { continue };
+                    let joint = &detail.joint;
+                    let f_a = DMat3::from_quat(a.q * joint.child_from_joint.rotation);
+                    let f_b = DMat3::from_quat(b.q * joint.parent_from_joint.rotation);
+                    let mut free = [Free { turns: true, left: DVec3::ZERO, right: DVec3::ZERO }; 6];
+                    let mut count = 0;
+                    let mut push = |turns: bool, axis: DVec3| {
+                        free[count] = Free { turns, left: axis, right: axis };
+                        count += 1;
+                    };
+                    for k in (0..3).filter(|&k| !joint.mask.holds_translation(k)) {
+                        push(false, f_b.col(k));
+                    }
+                    match joint.mask.rotation() {
+                        RotationKind::Held => {}
+                        RotationKind::Axis(k) => push(true, f_a.col(k)),
+                        RotationKind::Cardan(k) => {
+                            push(true, f_b.col((k + 1) % 3));
+                            push(true, f_a.col((k + 2) % 3));
+                        }
+                        RotationKind::Free => DVec3::AXES.into_iter().for_each(|axis| push(true, axis)),
+                    }
+                    Joint::Any { count, free, k: [[0.0; 6]; 6], k_parent: [DVec3::ZERO; 6] }
+                }
+            };
+            let zero = Lever::default();
+            let (own, parent) =
+                if node.link == Link::Floating { (zero, zero) } else { (lever(m.x), lever(parent.x)) };
+            let vv = DMat3::from_diagonal(DVec3::splat(node.mass));
+            equations[i] = Equation { body: Blocks { vv, ww: inertia, ..Blocks::ZERO }, own, parent, joint };
+            load[i] = (m.v * -node.mass, inertia * -m.w);
+        }
+    }
+}
+
+fn parent_lever(own: &Trial) -> DVec3 {
+    own.parent1
+}
+
+/// The small rotation of a against b that makes the joint's pairs of axes perpendicular.
+fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
+    let pairs = rotation_pairs(kind);
+    let row = |k: usize| {
+        let (i, j) = pairs[k];
+        (f_a.col(i).cross(f_b.col(j)), -f_a.col(i).dot(f_b.col(j)))
+    };
+    match pairs.len() {
+        0 => DVec3::ZERO,
+        1 => {
+            let (j, r) = row(0);
+            j * (r / j.length_squared())
+        }
+        n => {
+            let ((a, x), (b, y)) = (row(0), row(1));
+            let (c, z) = if n == 3 { row(2) } else { (a.cross(b), 0.0) };
+            let (bc, ca, ab) = (b.cross(c), c.cross(a), a.cross(b));
+            (bc * x + ca * y + ab * z) / a.dot(bc)
+        }
+    }
+}
+
+/// Of all values of the rotation vector from rest, in side b's axes, the one nearest `last`.
+fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3 {
+    // R_bᵀ log(q_a q0⁻¹ q_b⁻¹) = log(q_b⁻¹ q_a q0⁻¹)
+    let short = log(q_b.conjugate() * q_a * rest_inverse);
+    let length = short.length();
+    if length < 1.0 {
+        return short; // far from half a turn there is no choice, unless a whole turn was made within a step
+    }
+    let long = short * (1.0 - TAU / length);
+    if (long - last).length_squared() < (short - last).length_squared() { long } else { short }
+}
+
+fn inertia(node: &Node) -> DMat3 {
+    let [xx, xy, xz, yy, yz, zz] = node.inertia;
+    DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
+}
+
+/// Angular limits grow smoothly over this much \[rad\].
+const RAMP: f64 = 0.02;
+
+/// Force and slope of a limit violated by `v`: quadratic over the ramp, then linear.
+fn ramp(v: f64, k: f64, width: f64) -> (f64, f64) {
+    if v <= 0.0 {
+        (0.0, 0.0)
+    } else if v < width {
+        (0.5 * k * v * v / width, k * v / width)
+    } else {
+        (k * (v - 0.5 * width), k)
+    }
+}
+
+/// The energy of [`ramp`].
+fn ramp_energy(v: f64, k: f64, width: f64) -> f64 {
+    if v <= 0.0 {
+        0.0
+    } else if v < width {
+        k * v.powi(3) / (6.0 * width)
+    } else {
+        k * (0.5 * v * v - 0.5 * width * v + width * width / 6.0)
+    }
+}
+
+/// Impulse and derivative on three rotations: `−δτ = k_a ρ_a − k_b ρ_b`.
+struct Law {
+    tau: DVec3,
+    k_a: DMat3,
+    k_b: DMat3,
+}
+
+impl Law {
+    /// Adds a one-sided limit at the end pose.
+    #[allow(clippy::too_many_arguments)]
+    fn limit(&mut self, direction: DVec3, v: f64, k: f64, c: f64, width: f64, h: f64, delta: DVec3, sums: &mut Sums) {
+        if v <= 0.0 {
+            return;
+        }
+        sums.limits += 1;
+        let (force, slope) = ramp(v, k, width);
+        self.tau -= direction * (h * force + c * direction.dot(delta));
+        let block = outer(direction, direction) * (h * slope + c);
+        self.k_a += block;
+        self.k_b += block;
+    }
+}
+
+/// Impulse and derivative on one coordinate.
+struct Pull {
+    tau: f64,
+    k: f64,
+}
+
+/// What acts on one coordinate.
+struct Line {
+    stiffness: f64,
+    damping: f64,
+    rest: f64,
+    range: Option<crate::model::Range>,
+    limit_stiffness: f64,
+    limit_damping: f64,
+    ramp: f64,
+    motor: bool,
+}
+
+/// Sums over an evaluation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    /// Work done from outside: by loads and motors \[J\].
+    pub(super) work: f64,
+    /// Limits that act.
+    pub(super) limits: u32,
+    /// Largest gap of a joint, in shares of a lever and radians.
+    pub(super) gap: f64,
+}
+
+/// What acts on the bodies from outside: trackers, drags, wrenches, anchor springs.
+pub(super) struct Outside {
+    /// By node: impulse about the centre of mass, and its derivative with the sign of (2).
+    impulse: Vec<(DVec3, DVec3)>,
+    blocks: Vec<Blocks>,
+    touched: Vec<u32>,
+    work: f64,
+}
+
+impl Outside {
+    pub(super) fn new(nodes: usize) -> Outside {
+        Outside {
+            impulse: vec![(DVec3::ZERO, DVec3::ZERO); nodes],
+            blocks: vec![Blocks::ZERO; nodes],
+            touched: Vec::new(),
+            work: 0.0,
+        }
+    }
+
+    fn evaluate(&mut self, part: &Part<'_>, now: &[Moment], trial: &[Trial], matrix: bool) {
+        for &i in &self.touched {
+            self.impulse[i as usize] = (DVec3::ZERO, DVec3::ZERO);
+            self.blocks[i as usize] = Blocks::ZERO;
+        }
+        self.touched.clear();
+        self.work = 0.0;
+        let (h, after) = (part.h, part.after);
+        let node_of = &part.plan.node_of;
+        for (tracker, target) in part.model.trackers().iter().zip(&part.input.targets) {
+            let Some(target) = target else { continue };
+            let i = node_of[tracker.body.index()] as usize;
+            let speed = target.velocity.linear;
+            let end = target.pose.translation - speed * after;
+            let pull = Pull3 {
+                point: tracker.point,
+                start: end - speed * h,
+                end,
+                stiffness: tracker.stiffness,
+                damping: tracker.damping,
+            };
+            self.pull(part, i, &pull, &now[i], &trial[i], matrix);
+            // Rotation: −k φ − c (ω − ω*), towards the end pose as far as h does not resolve the spring.
+            let w = target.velocity.angular;
+            let q1 = exp(w * -after) * target.pose.rotation.normalize();
+            let q0 = exp(w * -h) * q1;
+            let node = &part.plan.nodes[i];
+            let (k, c) = (tracker.rotation_stiffness, tracker.rotation_damping);
+            let theta = blend(part.rule, h * h * k / node.mean_inertia);
+            let (phi0, phi1) = (log(now[i].q * q0.conjugate()), log(trial[i].q * q1.conjugate()));
+            let a = trial[i].a;
+            let torque = (phi0 * (1.0 - theta) + phi1 * theta) * (-h * k) - (a - w * h) * c;
+            self.impulse[i].1 += torque;
+            self.work += torque.dot(a) / h;
+            if matrix {
+                self.blocks[i].ww += log_derivative(phi1) * (h * k * theta) + cayley_rate(a) * c;
+            }
+        }
+        for drag in &part.input.drags {
+            let i = node_of[drag.body.index()] as usize;
+            let end = drag.target - drag.target_velocity * after;
+            let pull = Pull3 {
+                point: drag.point,
+                start: end - drag.target_velocity * h,
+                end,
+                stiffness: drag.stiffness,
+                damping: drag.damping,
+            };
+            self.pull(part, i, &pull, &now[i], &trial[i], matrix);
+        }
+        for (body, wrench) in &part.input.wrenches {
+            let i = node_of[body.index()] as usize;
+            self.touched.push(i as u32);
+            self.impulse[i].0 += wrench.force * h;
+            self.impulse[i].1 += wrench.torque * h;
+            self.work += wrench.force.dot(trial[i].x - now[i].x) + wrench.torque.dot(trial[i].a);
+        }
+        for spring in part.model.anchor_springs() {
+            let i = node_of[spring.a.index()] as usize;
+            let j = spring.b.map_or(0, |b| node_of[b.index()] as usize);
+            let share = part.rule.end();
+            let (a0, a1) = (now[i].q * spring.point_in_a, trial[i].r * spring.point_in_a);
+            let (b0, b1) = (now[j].q * spring.point_in_b, trial[j].r * spring.point_in_b);
+            let d0 = now[i].x + a0 - now[j].x - b0;
+            let d1 = trial[i].x + a1 - trial[j].x - b1;
+            let (f0, _) = elastic(spring, d0);
+            let (f1, kd) = elastic(spring, d1);
+            let force = (f0 * (1.0 - share) + f1 * share) * h - (d1 - d0) * spring.damping;
+            let kd = kd * (h * share) + DMat3::from_diagonal(DVec3::splat(spring.damping));
+            self.work += force.dot(d1 - d0) / h;
+            for (k, r0, r1, f) in [(i, a0, a1, force), (j, b0, b1, -force)] {
+                if k != 0 {
+                    self.add(part.rule, k, r0, r1, f, kd, matrix);
+                }
+            }
+        }
+    }
+
+    fn pull(&mut self, part: &Part<'_>, i: usize, pull: &Pull3, now: &Moment, trial: &Trial, matrix: bool) {
+        let h = part.h;
+        let (r0, r1) = (now.q * pull.point, trial.r * pull.point);
+        let (p0, p1) = (now.x + r0, trial.x + r1);
+        let theta = blend(part.rule, h * h * pull.stiffness / part.plan.nodes[i].mass);
+        let stretch = (p0 - pull.start) * (1.0 - theta) + (p1 - pull.end) * theta;
+        let force = stretch * (-h * pull.stiffness) - ((p1 - p0) - (pull.end - pull.start)) * pull.damping;
+        let kappa = h * pull.stiffness * theta + pull.damping;
+        self.work += force.dot(p1 - p0) / h;
+        self.add(part.rule, i, r0, r1, force, DMat3::from_diagonal(DVec3::splat(kappa)), matrix);
+    }
+
+    /// An impulse at a lever, with its derivative by the lever's end.
+    #[allow(clippy::too_many_arguments)]
+    fn add(&mut self, rule: Rule, i: usize, r0: DVec3, r1: DVec3, force: DVec3, kd: DMat3, matrix: bool) {
+        let share = rule.end();
+        let left = r0 * (1.0 - share) + r1 * share;
+        self.touched.push(i as u32);
+        self.impulse[i].0 += force;
+        self.impulse[i].1 += left.cross(force);
+        if matrix {
+            let (l, r) = (skew(left), skew(r1));
+            let b = &mut self.blocks[i];
+            b.vv += kd;
+            b.vw -= kd * r;
+            b.wv += l * kd;
+            b.ww -= l * kd * r + skew(force) * r * share;
+        }
+    }
+}
+
+/// A spring from a point of a body to a point that goes from `start` to `end`.
+struct Pull3 {
+    point: DVec3,
+    start: DVec3,
+    end: DVec3,
+    stiffness: f64,
+    damping: f64,
+}
+
+/// Share of the end pose in a spring to the outside: half while h resolves it (`s = h²k/m` small), all when it does not.
+fn blend(rule: Rule, s: f64) -> f64 {
+    match rule {
+        Rule::Midpoint => 0.5 + 0.5 * s / (s + 4.0),
+        Rule::Backward => 1.0,
+    }
+}
+
+/// Force on a of an anchor spring stretched to `d`, and its derivative without the part that pushes sideways when compressed.
+fn elastic(spring: &crate::model::AnchorSpring, d: DVec3) -> (DVec3, DMat3) {
+    let k = spring.stiffness;
+    let length = d.length();
+    if spring.rest_length == 0.0 {
+        return (d * -k, DMat3::from_diagonal(DVec3::splat(k)));
+    }
+    if length < 1e-12 {
+        return (DVec3::ZERO, DMat3::ZERO);
+    }
+    let n = d / length;
+    let across = (1.0 - spring.rest_length / length).max(0.0);
+    (n * (-k * (length - spring.rest_length)), DMat3::from_diagonal(DVec3::splat(k * across)) + outer(n, n) * (k * (1.0 - across)))
+}

@@ -1,0 +1,321 @@
+//! The default step of solver `tree`: no gap, no explosion, the energy kept, at frame size.
+//!
+//! An energy–momentum midpoint rule with joints closed at the end (`equations`), solved by Newton's method along the tree (`newton`) with a
+//! factorisation that is kept as long as it serves. When it fails, the part is halved; from the second halving on, the
+//! backward rule is tried in its place; at the last halving a resort that always ends well.
+//!
+//! ```text
+//! advance(T, depth):
+//!   rotation over T too large and depth left     → halves
+//!   midpoint step converges, energy not grown    → accept
+//!   depth ≥ 2: backward step, the same           → accept
+//!   depth left                                   → halves
+//!   else                                         → last resort
+//! ```
+//! Every decision is a comparison of numbers that follow from the state, so the same state takes the same way.
+
+mod equations;
+mod newton;
+
+use super::plan::Plan;
+use crate::input::Input;
+use crate::measure;
+use crate::model::{BodyId, Model, State};
+use crate::solver::Mode;
+use crate::step::{Failure, Report};
+use equations::{Moment, Outside, Part, Rule, Sums, Trial, gather, scatter};
+use glam::DVec3;
+use newton::Newton;
+
+/// Scratch of the midpoint step.
+pub(super) struct MidpointWork {
+    now: Vec<Moment>,
+    next: Vec<Moment>,
+    trial: Vec<Trial>,
+    newton: Newton,
+    outside: Outside,
+}
+
+impl MidpointWork {
+    pub(super) fn new(plan: &Plan) -> MidpointWork {
+        let nodes = plan.nodes.len();
+        MidpointWork {
+            now: vec![Moment::WORLD; nodes],
+            next: vec![Moment::WORLD; nodes],
+            trial: vec![Trial::WORLD; nodes],
+            newton: Newton::new(nodes),
+            outside: Outside::new(nodes),
+        }
+    }
+}
+
+/// The numbers behind a [`Mode`].
+#[derive(Clone, Copy)]
+struct Settings {
+    /// Largest relative rotation of a part \[rad\].
+    guard: f64,
+    /// Largest number of halvings.
+    depth: u32,
+    /// Halvings after which the backward rule is tried.
+    backward_from: u32,
+    /// Strength of the damping of tension that h does not resolve.
+    tension_damping: f64,
+    /// Velocities that would open a joint by more than this within the part are projected \[rad, share of a lever\].
+    projection: f64,
+    discrete_gradient: bool,
+}
+
+impl Settings {
+    fn new(mode: Mode, depth: u32) -> Settings {
+        let standard =
+            Settings { guard: 0.5, depth, backward_from: 2, tension_damping: 0.05, projection: 1e-2, discrete_gradient: false };
+        match mode {
+            Mode::Fast => Settings { guard: 1.0, ..standard },
+            Mode::Default => standard,
+            Mode::Accurate => Settings { guard: 0.25, ..standard },
+            Mode::Conservative => Settings {
+                backward_from: depth,
+                tension_damping: 0.0,
+                projection: f64::INFINITY,
+                discrete_gradient: true,
+                ..standard
+            },
+        }
+    }
+}
+
+/// One part `h` of a step, `after` seconds of the step still to come. The state is written at the end.
+pub(super) fn substep(
+    model: &Model,
+    input: &Input,
+    (mode, depth): (Mode, u32),
+    (h, after): (f64, f64),
+    state: &mut State,
+    plan: &Plan,
+    work: &mut MidpointWork,
+) -> Result<Report, Failure> {
+    gather(plan, state, &mut work.now);
+    let settings = Settings::new(mode, depth);
+    let mut run = Run { model, input, settings, plan, work, report: Report::default() };
+    run.advance(h, after, 0);
+    let mut report = run.report;
+    if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
+        return Err(Failure::NotFinite(BodyId(plan.nodes[i].body)));
+    }
+    scatter(plan, &work.now, state);
+    let gap = measure::joint_gap(model, state);
+    (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
+    Ok(report)
+}
+
+fn finite(m: &Moment) -> bool {
+    m.x.is_finite() && m.q.is_finite() && m.v.is_finite() && m.w.is_finite() && m.angle.is_finite() && m.slide.is_finite()
+}
+
+struct Run<'a> {
+    model: &'a Model,
+    input: &'a Input,
+    settings: Settings,
+    plan: &'a Plan,
+    work: &'a mut MidpointWork,
+    report: Report,
+}
+
+/// Newton ends when its correction is below this \[rad\].
+const TOLERANCE: f64 = 1e-7;
+/// …and the gaps it last saw are below this \[rad, share of a lever\]; they are then closed exactly.
+const GAP: f64 = 1e-7;
+/// Passes of Newton before it has failed.
+const PASSES: u32 = 16;
+/// Growth of energy that is still rounding and truncation, as a share of the energy at stake.
+const ENERGY_SLACK: f64 = 1e-3;
+
+impl<'a> Run<'a> {
+    fn part(&self, rule: Rule, h: f64, after: f64) -> Part<'a> {
+        Part {
+            plan: self.plan,
+            model: self.model,
+            input: self.input,
+            rule,
+            h,
+            after,
+            tension_damping: self.settings.tension_damping,
+            discrete_gradient: self.settings.discrete_gradient,
+        }
+    }
+
+    /// Advances `now` by h.
+    fn advance(&mut self, h: f64, after: f64, depth: u32) {
+        let may_halve = depth < self.settings.depth;
+        if may_halve && h * self.fastest() > self.settings.guard {
+            self.report.rotation_halvings += 1;
+            return self.halves(h, after, depth);
+        }
+        let before = self.part(Rule::Midpoint, h, after).energy(&self.work.now);
+        let mut rules = [Some(Rule::Midpoint), None];
+        if depth >= self.settings.backward_from {
+            rules[1] = Some(Rule::Backward);
+        }
+        for rule in rules.into_iter().flatten() {
+            let part = self.part(rule, h, after);
+            if let Some(sums) = self.newton(&part) {
+                self.settle(&part);
+                if self.energy_kept(&part, before, sums.work) {
+                    return self.accept(rule, sums);
+                }
+            }
+        }
+        self.report.fallbacks += 1;
+        if may_halve {
+            self.halves(h, after, depth);
+        } else {
+            self.last_resort(h, after, before);
+        }
+    }
+
+    fn halves(&mut self, h: f64, after: f64, depth: u32) {
+        self.advance(0.5 * h, after + 0.5 * h, depth + 1);
+        self.advance(0.5 * h, after, depth + 1);
+    }
+
+    /// The largest relative angular velocity of a joint, or of a floating body.
+    fn fastest(&self) -> f64 {
+        let now = &self.work.now;
+        let squared = (1..now.len()).map(|i| (now[i].w - now[self.plan.nodes[i].parent as usize].w).length_squared());
+        squared.fold(0.0, f64::max).sqrt()
+    }
+
+    /// Newton's method from the predicted pose. A factorisation is kept while three more passes with it would do.
+    fn newton(&mut self, part: &Part<'_>) -> Option<Sums> {
+        let MidpointWork { now, trial, newton, outside, .. } = &mut *self.work;
+        let plan = self.plan;
+        let parent = |i: usize| plan.nodes[i].parent as usize;
+        part.predict(now, trial);
+        let (mut last, mut slow) = (f64::INFINITY, 0);
+        let mut refactor = true;
+        for pass in 0..PASSES {
+            let sums = part.evaluate(now, trial, outside, newton, refactor);
+            if refactor {
+                self.report.factorisations += 1;
+                if !newton.factor(parent) {
+                    return None;
+                }
+            }
+            newton.solve(parent);
+            self.report.solves += 1;
+            let correction = part.correct(newton, plan.reach, now, trial);
+            if !(correction < 3.0) {
+                return None;
+            }
+            if correction < TOLERANCE && sums.gap < GAP {
+                part.close(now, trial);
+                return Some(sums);
+            }
+            let ratio = correction / last;
+            if pass > 0 && ratio > 0.7 {
+                slow += 1;
+                if slow > 2 || ratio > 10.0 {
+                    return None;
+                }
+            }
+            // The first pass started from a guess: its size says little about the next.
+            refactor = if pass == 0 { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(3) > TOLERANCE };
+            last = correction;
+        }
+        None
+    }
+
+    /// Velocities of the converged trial, projected when they would open the joints.
+    fn settle(&mut self, part: &Part<'_>) {
+        let MidpointWork { now, trial, next, .. } = &mut *self.work;
+        part.finish(now, trial, next);
+        if part.opening(next) > self.settings.projection {
+            self.project(part);
+        }
+    }
+
+    /// The nearest velocities, by kinetic energy, that keep the joints closed: energy is only removed.
+    fn project(&mut self, part: &Part<'_>) {
+        let MidpointWork { next, newton, .. } = &mut *self.work;
+        let plan = self.plan;
+        let parent = |i: usize| plan.nodes[i].parent as usize;
+        part.projection(next, newton);
+        self.report.projections += 1;
+        self.report.factorisations += 1;
+        self.report.solves += 1;
+        if newton.factor(parent) {
+            newton.solve(parent);
+            for (m, &(v, w)) in next.iter_mut().zip(&newton.moved).skip(1) {
+                (m.v, m.w) = (v, w);
+            }
+        }
+    }
+
+    /// Whether `next` has no more energy than `now` and the work done from outside allow.
+    fn energy_kept(&self, part: &Part<'_>, before: (f64, f64), work: f64) -> bool {
+        let after = part.energy(&self.work.next);
+        after.0 + after.1 <= before.0 + before.1 + work + ENERGY_SLACK * self.stake(before.0.max(after.0), work)
+    }
+
+    /// The energy at stake: of motion, of falling through the character's own size, of the work done.
+    fn stake(&self, kinetic: f64, work: f64) -> f64 {
+        kinetic.max(self.plan.mass * self.input.gravity.length() * self.plan.reach).max(work.abs())
+    }
+
+    fn accept(&mut self, rule: Rule, sums: Sums) {
+        std::mem::swap(&mut self.work.now, &mut self.work.next);
+        self.report.substeps += 1;
+        self.report.limits_active = self.report.limits_active.max(sums.limits);
+        if rule == Rule::Backward {
+            self.report.backward_parts += 1;
+        }
+    }
+
+    /// A few damped passes of the backward rule, whatever they reach, with the energy held down: joints are closed by
+    /// construction, and nothing grows.
+    fn last_resort(&mut self, h: f64, after: f64, before: (f64, f64)) {
+        let part = self.part(Rule::Backward, h, after);
+        let plan = self.plan;
+        let parent = |i: usize| plan.nodes[i].parent as usize;
+        let MidpointWork { now, trial, newton, outside, next } = &mut *self.work;
+        part.predict(now, trial);
+        let mut sums = Sums::default();
+        for _ in 0..3 {
+            sums = part.evaluate(now, trial, outside, newton, true);
+            self.report.factorisations += 1;
+            if !newton.factor(parent) {
+                break;
+            }
+            newton.solve(parent);
+            self.report.solves += 1;
+            let largest = newton.moved.iter().map(|m| m.1.length()).fold(0.0, f64::max);
+            if !largest.is_finite() {
+                break;
+            }
+            let scale = (0.5 / largest.max(1e-300)).min(1.0);
+            newton.moved.iter_mut().for_each(|m| *m = (m.0 * scale, m.1 * scale));
+            if part.correct(newton, plan.reach, now, trial) < TOLERANCE {
+                break;
+            }
+        }
+        part.close(now, trial);
+        part.finish(now, trial, next);
+        if self.work.next.iter().skip(1).any(|m| !finite(m)) {
+            // Nothing came of it: stay, at rest.
+            let MidpointWork { now, next, .. } = &mut *self.work;
+            next.copy_from_slice(now);
+            next.iter_mut().for_each(|m| (m.v, m.w) = (DVec3::ZERO, DVec3::ZERO));
+        } else {
+            self.project(&part);
+        }
+        let (kinetic, potential) = part.energy(&self.work.next);
+        let allowed = before.0 + before.1 + sums.work.max(0.0).min(self.stake(before.0, 0.0)) - potential;
+        if kinetic > allowed {
+            let scale = (allowed.max(0.0) / kinetic).sqrt();
+            self.work.next.iter_mut().for_each(|m| (m.v, m.w) = (m.v * scale, m.w * scale));
+        }
+        self.work.next.iter_mut().for_each(|m| m.memory.force = DVec3::ZERO);
+        self.report.resorts += 1;
+        self.accept(Rule::Backward, sums);
+    }
+}
