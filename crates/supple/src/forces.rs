@@ -18,7 +18,9 @@ use crate::maths::block::{Block, Vector, from_twist};
 use crate::maths::rotation::{log, log_derivative, log_derivative_symmetric, skew};
 use crate::maths::{Twist, Wrench};
 use crate::model::joint::{Sides, swing_twist, twist_angle};
-use crate::model::{AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State, SwingEllipse};
+use crate::model::{
+    AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State, SwingEllipse,
+};
 use glam::{DMat3, DQuat, DVec3};
 
 /// Which derivatives of forces enter the system.

@@ -125,8 +125,13 @@ impl Model {
     /// The state at the start: bodies where they were built, at rest, at time 0.
     pub fn start(&self) -> State {
         let bodies: Vec<BodyState> = self.bodies.iter().map(|b| BodyState::at_rest(b.start)).collect();
-        let mut state =
-            State { time: 0.0, last_dt: 0.0, remembers: false, bodies, joints: vec![JointState::default(); self.joints.len()] };
+        let mut state = State {
+            time: 0.0,
+            last_dt: 0.0,
+            remembers: false,
+            bodies,
+            joints: vec![JointState::default(); self.joints.len()],
+        };
         state.recount_turns(self);
         state
     }

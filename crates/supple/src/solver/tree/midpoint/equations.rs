@@ -184,7 +184,15 @@ fn relative(kind: RotationKind, angle: f64, second: f64) -> Option<DQuat> {
 }
 
 /// The pose of a node from its parent's and its joint's coordinates; `q` is kept where rotation is free.
-fn placed(plan: &Plan, node: &Node, parent: (DVec3, DQuat), q: DQuat, angle: f64, second: f64, slide: DVec3) -> (DVec3, DQuat) {
+fn placed(
+    plan: &Plan,
+    node: &Node,
+    parent: (DVec3, DQuat),
+    q: DQuat,
+    angle: f64,
+    second: f64,
+    slide: DVec3,
+) -> (DVec3, DQuat) {
     let (x_p, q_p) = parent;
     let Some(detail) = detail(plan, node) else {
         // A ball
@@ -221,7 +229,8 @@ pub(super) fn gather(plan: &Plan, state: &State, now: &mut [Moment]) {
     for i in 1..plan.nodes.len() {
         let node = &plan.nodes[i];
         let BodyState { position, orientation, velocity } = state.bodies[node.body as usize];
-        let mut moment = Moment { x: position, q: orientation, v: velocity.linear, w: velocity.angular, ..Moment::WORLD };
+        let mut moment =
+            Moment { x: position, q: orientation, v: velocity.linear, w: velocity.angular, ..Moment::WORLD };
         if node.joint != NONE {
             moment.memory = state.joints[node.joint as usize];
             if !state.remembers {
@@ -708,7 +717,16 @@ impl Part<'_> {
             let (x_a, x_b) = (f_a.col(0), f_b.col(0));
             let direction = (x_a + x_b) / (1.0 + x_a.dot(x_b)).max(1e-6);
             let violation = range.excess(own.limit_angle);
-            law.limit(direction * violation.signum(), violation.abs(), limits.stiffness, limits.damping, RAMP, h, delta, sums);
+            law.limit(
+                direction * violation.signum(),
+                violation.abs(),
+                limits.stiffness,
+                limits.damping,
+                RAMP,
+                h,
+                delta,
+                sums,
+            );
         }
         if let Some(ellipse) = limits.swing
             && let Some((violation, direction)) = swing_direction(ellipse, relative, f_a, f_b)
@@ -809,7 +827,9 @@ impl Part<'_> {
         let delta = x1 - x0;
         let strength = 2.0 * weight * c + tension;
         let mut pull = Pull {
-            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest) - strength * delta - h * c * (1.0 - 2.0 * weight) * rate,
+            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest)
+                - strength * delta
+                - h * c * (1.0 - 2.0 * weight) * rate,
             k: h * k * share + strength,
         };
         if let Some(range) = law.range {
@@ -865,7 +885,10 @@ impl Part<'_> {
                 let spring = &joint.rotation_spring;
                 let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
                 potential += 0.5 * spring.stiffness * k_scale * (m.angle - rest).powi(2);
-                potential += joint.limits.angle.map_or(0.0, |r| ramp_energy(r.excess(m.angle).abs(), joint.limits.stiffness, RAMP));
+                potential += joint
+                    .limits
+                    .angle
+                    .map_or(0.0, |r| ramp_energy(r.excess(m.angle).abs(), joint.limits.stiffness, RAMP));
             }
             for axis in 0..3 {
                 if !joint.mask.holds_translation(axis) {
@@ -906,16 +929,8 @@ impl Part<'_> {
             if node.flags & TURNS != 0 && matches!(rotation_kind(self.plan, node), RotationKind::Free) {
                 memory.angle = t.limit_angle;
             }
-            next[i] = Moment {
-                x: t.x,
-                q: t.q,
-                v: t.v,
-                w: t.w,
-                angle: t.angle,
-                second: t.second,
-                slide: t.slide,
-                memory,
-            };
+            next[i] =
+                Moment { x: t.x, q: t.q, v: t.v, w: t.w, angle: t.angle, second: t.second, slide: t.slide, memory };
         }
     }
 
@@ -997,8 +1012,7 @@ impl Part<'_> {
                 }
             };
             let zero = Lever::default();
-            let (own, parent) =
-                if node.link == Link::Floating { (zero, zero) } else { (lever(m.x), lever(parent.x)) };
+            let (own, parent) = if node.link == Link::Floating { (zero, zero) } else { (lever(m.x), lever(parent.x)) };
             let vv = DMat3::from_diagonal(DVec3::splat(node.mass));
             equations[i] = Equation { body: Blocks { vv, ww: inertia, ..Blocks::ZERO }, own, parent, joint };
             load[i] = (m.v * -node.mass, inertia * -m.w);
@@ -1283,5 +1297,8 @@ fn elastic(spring: &crate::model::AnchorSpring, d: DVec3) -> (DVec3, DMat3) {
     }
     let n = d / length;
     let across = (1.0 - spring.rest_length / length).max(0.0);
-    (n * (-k * (length - spring.rest_length)), DMat3::from_diagonal(DVec3::splat(k * across)) + outer(n, n) * (k * (1.0 - across)))
+    (
+        n * (-k * (length - spring.rest_length)),
+        DMat3::from_diagonal(DVec3::splat(k * across)) + outer(n, n) * (k * (1.0 - across)),
+    )
 }

@@ -67,8 +67,14 @@ struct Settings {
 
 impl Settings {
     fn new(mode: Mode, depth: u32) -> Settings {
-        let standard =
-            Settings { guard: 0.5, depth, backward_from: 2, tension_damping: 0.05, projection: 1e-2, discrete_gradient: false };
+        let standard = Settings {
+            guard: 0.5,
+            depth,
+            backward_from: 2,
+            tension_damping: 0.05,
+            projection: 1e-2,
+            discrete_gradient: false,
+        };
         match mode {
             Mode::Fast => Settings { guard: 1.0, ..standard },
             Mode::Default => standard,
@@ -96,7 +102,8 @@ pub(super) fn substep(
 ) -> Result<Report, Failure> {
     gather(plan, state, &mut work.now);
     let settings = Settings::new(mode, depth);
-    let mut run = Run { model, input, settings, plan, work, report: Report::default() };
+    let stiffness_scale = if input.torques { input.stiffness_scale } else { 0.0 };
+    let mut run = Run { model, input, settings, plan, work, stiffness_scale, report: Report::default() };
     run.advance(h, after, 0);
     let mut report = run.report;
     if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
@@ -109,7 +116,12 @@ pub(super) fn substep(
 }
 
 fn finite(m: &Moment) -> bool {
-    m.x.is_finite() && m.q.is_finite() && m.v.is_finite() && m.w.is_finite() && m.angle.is_finite() && m.slide.is_finite()
+    m.x.is_finite()
+        && m.q.is_finite()
+        && m.v.is_finite()
+        && m.w.is_finite()
+        && m.angle.is_finite()
+        && m.slide.is_finite()
 }
 
 struct Run<'a> {
@@ -118,6 +130,8 @@ struct Run<'a> {
     settings: Settings,
     plan: &'a Plan,
     work: &'a mut MidpointWork,
+    /// Of all joints together.
+    stiffness_scale: f64,
     report: Report,
 }
 
@@ -147,7 +161,7 @@ impl<'a> Run<'a> {
     /// Advances `now` by h.
     fn advance(&mut self, h: f64, after: f64, depth: u32) {
         let may_halve = depth < self.settings.depth;
-        if may_halve && h * self.fastest() > self.settings.guard {
+        if may_halve && self.rotation(h) > self.settings.guard {
             self.report.rotation_halvings += 1;
             return self.halves(h, after, depth);
         }
@@ -178,11 +192,18 @@ impl<'a> Run<'a> {
         self.advance(0.5 * h, after, depth + 1);
     }
 
-    /// The largest relative angular velocity of a joint, or of a floating body.
-    fn fastest(&self) -> f64 {
+    /// The largest rotation of a joint, or of a floating body, that its velocity would make in `h` \[rad\].
+    ///
+    /// A spring too stiff for h turns the velocity round within the part: it counts by `1/(1 + h²k/4I)`.
+    fn rotation(&self, h: f64) -> f64 {
         let now = &self.work.now;
-        let squared = (1..now.len()).map(|i| (now[i].w - now[self.plan.nodes[i].parent as usize].w).length_squared());
-        squared.fold(0.0, f64::max).sqrt()
+        let mut largest = 0.0f64;
+        for (i, node) in self.plan.nodes.iter().enumerate().skip(1) {
+            let rate = (now[i].w - now[node.parent as usize].w).length();
+            let stiff = 0.25 * h * h * node.stiffness * self.stiffness_scale / node.joint_inertia.0;
+            largest = largest.max(rate / (1.0 + stiff));
+        }
+        largest * h
     }
 
     /// Newton's method from the predicted pose. A factorisation is kept while three more passes with it would do.
@@ -219,7 +240,7 @@ impl<'a> Run<'a> {
                 }
             }
             // The first pass started from a guess: its size says little about the next.
-            refactor = if pass == 0 { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(3) > TOLERANCE };
+            refactor = if pass == 0 { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(5) > TOLERANCE };
             last = correction;
         }
         None

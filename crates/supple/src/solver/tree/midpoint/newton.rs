@@ -37,10 +37,7 @@ impl Blocks {
 
     /// Row `(f, n)` times the matrix.
     fn row(&self, f: DVec3, n: DVec3) -> (DVec3, DVec3) {
-        (
-            self.vv.transpose() * f + self.wv.transpose() * n,
-            self.vw.transpose() * f + self.ww.transpose() * n,
-        )
+        (self.vv.transpose() * f + self.wv.transpose() * n, self.vw.transpose() * f + self.ww.transpose() * n)
     }
 
     fn add(&mut self, o: &Blocks) {
@@ -102,10 +99,25 @@ pub(super) struct Equation {
 /// The factors of a node.
 #[derive(Clone, Copy, Debug)]
 enum Factor {
-    Floating { inverse: [[f64; 6]; 6] },
-    Ball { inverse: DMat3, row: DMat3, force: DMat3, torque: DMat3, parent: DMat3 },
+    Floating {
+        inverse: [[f64; 6]; 6],
+    },
+    Ball {
+        inverse: DMat3,
+        row: DMat3,
+        force: DMat3,
+        torque: DMat3,
+        parent: DMat3,
+    },
     Weld,
-    Any { count: usize, inverse: [[f64; 6]; 6], force: [DVec3; 6], torque: [DVec3; 6], w_u: [DVec3; 6], w_w: [DVec3; 6] },
+    Any {
+        count: usize,
+        inverse: [[f64; 6]; 6],
+        force: [DVec3; 6],
+        torque: [DVec3; 6],
+        w_u: [DVec3; 6],
+        w_w: [DVec3; 6],
+    },
 }
 
 /// Matrix, factors and right-hand side by node; index 0 is the world.
@@ -269,12 +281,7 @@ fn eliminate(a: &Blocks, joint: &Joint) -> Option<(Factor, Blocks)> {
             let inverse = d.inverse();
             let parent = inverse * *k_parent;
             let left = inverse * a.wv;
-            let rest = Blocks {
-                vv: a.vv - a.vw * left,
-                vw: a.vw * parent,
-                wv: *k_own * left,
-                ww: a.ww * parent,
-            };
+            let rest = Blocks { vv: a.vv - a.vw * left, vw: a.vw * parent, wv: *k_own * left, ww: a.ww * parent };
             let (force, torque) = (a.vw * inverse, a.ww * inverse);
             Some((Factor::Ball { inverse, row: left, force, torque, parent }, rest))
         }
