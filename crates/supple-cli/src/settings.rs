@@ -5,17 +5,18 @@ use crate::table::{given, grouped};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
-use supple::solver::Threads;
+use supple::solver::{Mode, Threads};
 use supple::{Input, Solver, TreeScheme};
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 9] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
     ("damping_scale", "a number, 0 or more"),
     ("torques", "on or off"),
-    ("scheme", "published, exact or acceleration"),
+    ("scheme", "fast, default, accurate, conservative, published, exact or acceleration"),
+    ("depth", "how often a part may be halved, 3 to 12"),
     ("threads", "one or many"),
     ("instructions", "best or baseline"),
 ];
@@ -52,6 +53,7 @@ fn assign(input: &mut Input, key: &str, value: &str) -> Option<()> {
         "damping_scale" => input.damping_scale = number(value).filter(|x| *x >= 0.0)?,
         "torques" => input.torques = choice(value, &[("on", true), ("off", false)])?,
         "scheme" => tree.scheme = choice(value, &SCHEMES)?,
+        "depth" => tree.depth = value.parse().ok().filter(|n| (3..=12).contains(n))?,
         "threads" => tree.threads = choice(value, &THREADS)?,
         "instructions" => tree.instructions = choice(value, &INSTRUCTIONS)?,
         _ => unreachable!("the key was looked up in KEYS"),
@@ -59,8 +61,16 @@ fn assign(input: &mut Input, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-const SCHEMES: [(&str, TreeScheme); 3] =
-    [("published", TreeScheme::Published), ("exact", TreeScheme::Exact), ("acceleration", TreeScheme::Acceleration)];
+/// The default step in its modes, then the published one and its relatives.
+const SCHEMES: [(&str, TreeScheme); 7] = [
+    ("fast", TreeScheme::Midpoint(Mode::Fast)),
+    ("default", TreeScheme::Midpoint(Mode::Default)),
+    ("accurate", TreeScheme::Midpoint(Mode::Accurate)),
+    ("conservative", TreeScheme::Midpoint(Mode::Conservative)),
+    ("published", TreeScheme::Published),
+    ("exact", TreeScheme::Exact),
+    ("acceleration", TreeScheme::Acceleration),
+];
 const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::Many)];
 const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
 
@@ -134,6 +144,7 @@ pub(crate) struct Settings {
     damping_scale: f64,
     torques: &'static str,
     scheme: &'static str,
+    depth: u32,
     threads: &'static str,
     instructions: &'static str,
 }
@@ -149,6 +160,7 @@ impl Settings {
             damping_scale: input.damping_scale,
             torques: if input.torques { "on" } else { "off" },
             scheme: name_of(tree.scheme, &SCHEMES),
+            depth: tree.depth,
             threads: name_of(tree.threads, &THREADS),
             instructions: name_of(tree.instructions, &INSTRUCTIONS),
         }

@@ -66,14 +66,16 @@ pub struct State {
 
 impl Clone for State {
     fn clone(&self) -> State {
-        State { time: self.time, last_dt: self.last_dt, bodies: self.bodies.clone(), joints: self.joints.clone() }
+        let State { time, last_dt, remembers, bodies, joints } = self;
+        State { time: *time, last_dt: *last_dt, remembers: *remembers, bodies: bodies.clone(), joints: joints.clone() }
     }
 
     /// Keeps the room of both lists: saving a state in a step allocates nothing.
     fn clone_from(&mut self, other: &State) {
-        (self.time, self.last_dt) = (other.time, other.last_dt);
-        self.bodies.clone_from(&other.bodies);
-        self.joints.clone_from(&other.joints);
+        let State { time, last_dt, remembers, bodies, joints } = other;
+        (self.time, self.last_dt, self.remembers) = (*time, *last_dt, *remembers);
+        self.bodies.clone_from(bodies);
+        self.joints.clone_from(joints);
     }
 }
 

@@ -27,10 +27,12 @@ impl Solver {
 }
 
 /// Settings of solver `tree`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tree {
     /// Which system is solved.
     pub scheme: TreeScheme,
+    /// How often a part of a midpoint step may be halved, at least 3: the bound on the work of a frame.
+    pub depth: u32,
     /// Which instructions the kernels use.
     pub instructions: Instructions,
     /// Whether large trees are divided among threads; the bits are the same either way.
@@ -39,16 +41,23 @@ pub struct Tree {
     pub impulses: Impulses,
 }
 
+impl Default for Tree {
+    fn default() -> Self {
+        Tree {
+            scheme: TreeScheme::default(),
+            depth: 8,
+            instructions: Instructions::Best,
+            threads: Threads::One,
+            impulses: Impulses::Skip,
+        }
+    }
+}
+
 /// Which system solver `tree` solves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TreeScheme {
     /// The energy–momentum midpoint step: closed joints, bounded energy, second order, at frame size.
-    Midpoint {
-        /// How much is spent on accuracy.
-        mode: Mode,
-        /// How often a part of the step may be halved: the bound on the work of a frame. At least 3.
-        depth: u32,
-    },
+    Midpoint(Mode),
     /// The published step with symmetric blocks, in its fast form: one linearisation, one factorisation.
     Published,
     /// The published step with the exact, non-symmetric derivatives of the joint torques, by LDU of the KKT form.
@@ -59,7 +68,7 @@ pub enum TreeScheme {
 
 impl Default for TreeScheme {
     fn default() -> Self {
-        TreeScheme::Midpoint { mode: Mode::Default, depth: 8 }
+        TreeScheme::Midpoint(Mode::Default)
     }
 }
 

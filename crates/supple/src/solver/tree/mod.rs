@@ -87,13 +87,21 @@ pub(crate) fn substep(
     work: &mut TreeWork,
 ) -> Result<Report, Failure> {
     work.impulses.clear();
-    if let TreeScheme::Midpoint { mode, depth } = settings.scheme {
+    if let TreeScheme::Midpoint(mode) = settings.scheme {
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
-        return midpoint::substep(model, input, (mode, depth.max(3)), (h, after), state, &work.plan, midpoint);
+        return midpoint::substep(
+            model,
+            input,
+            (mode, settings.depth.clamp(3, 12)),
+            (h, after),
+            state,
+            &work.plan,
+            midpoint,
+        );
     }
     state.remembers = false;
     match settings.scheme {
-        TreeScheme::Midpoint { .. } => unreachable!("done above"),
+        TreeScheme::Midpoint(_) => unreachable!("done above"),
         TreeScheme::Published => {
             work.use_instructions(settings.instructions);
             let TreeWork { plan, one, couple, impulses, .. } = work;

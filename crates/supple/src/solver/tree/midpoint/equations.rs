@@ -114,8 +114,6 @@ pub(super) struct Trial {
     /// The joint's impulse, on this body.
     force: DVec3,
     torque: DVec3,
-    turn: DVec3,
-    limit_angle: f64,
 }
 
 impl Trial {
@@ -136,8 +134,6 @@ impl Trial {
         parent1: DVec3::ZERO,
         force: DVec3::ZERO,
         torque: DVec3::ZERO,
-        turn: DVec3::ZERO,
-        limit_angle: 0.0,
     };
 }
 
@@ -285,9 +281,6 @@ pub(super) fn scatter(plan: &Plan, now: &[Moment], state: &mut State) {
         if node.joint != NONE {
             let joint = &mut state.joints[node.joint as usize];
             *joint = moment.memory;
-            if node.flags & TURNS != 0 && matches!(rotation_kind(plan, node), RotationKind::Axis(_)) {
-                joint.angle = moment.angle;
-            }
         }
     }
 }
@@ -413,8 +406,7 @@ impl Part<'_> {
     /// The motion `(c, e)` that closes a joint at the trial, node relative to parent; and the gap it closes, in shares of a lever and
     /// radians.
     fn closing(&self, node: &Node, parent: &Trial, own: &Trial) -> ((DVec3, DVec3), f64) {
-        let gap = (own.x + own.own1) - (parent.x + parent_lever(own));
-        let mut c = -gap;
+        let mut c = (parent.x + own.parent1) - (own.x + own.own1);
         let mut e = DVec3::ZERO;
         if let Some(detail) = detail(self.plan, node) {
             let joint = &detail.joint;
@@ -446,7 +438,7 @@ impl Part<'_> {
     pub(super) fn evaluate(
         &self,
         now: &[Moment],
-        trial: &mut [Trial],
+        trial: &[Trial],
         outside: &mut Outside,
         newton: &mut Newton,
         matrix: bool,
@@ -488,8 +480,7 @@ impl Part<'_> {
                 continue;
             }
             let p = node.parent as usize;
-            let (before, rest) = trial.split_at_mut(i);
-            let (parent, own) = (&before[p], &mut rest[0]);
+            let (parent, own) = (&trial[p], &trial[i]);
             let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], &mut sums);
             let (motion, gap) = self.closing(node, parent, own);
             closing[i] = motion;
@@ -521,7 +512,7 @@ impl Part<'_> {
         parent_now: &Moment,
         now: &Moment,
         parent: &Trial,
-        own: &mut Trial,
+        own: &Trial,
         g: &mut [f64; 6],
         sums: &mut Sums,
     ) -> Joint {
@@ -660,7 +651,7 @@ impl Part<'_> {
         now_a: &Moment,
         now_b: &Moment,
         parent: &Trial,
-        own: &mut Trial,
+        own: &Trial,
         now: &Moment,
         sums: &mut Sums,
     ) -> Law {
@@ -678,7 +669,6 @@ impl Part<'_> {
         if node.flags & SPRING != 0 {
             let turn0 = error_turn(now_a.q, now_b.q, node.rest_inverse, now.memory.turn);
             let turn1 = error_turn(q_a, q_b, node.rest_inverse, turn0);
-            own.turn = turn1;
             let (phi0, phi1) = (now_b.q * turn0, r_b * turn1);
             let derivative = log_derivative(phi1) * (h * k * share);
             law.tau -= (phi0 * (1.0 - share) + phi1 * share) * (h * k);
@@ -713,10 +703,10 @@ impl Part<'_> {
         );
         let limits = &joint.limits;
         if let Some(range) = limits.angle {
-            own.limit_angle = joint.angle_near(relative, now.memory.angle);
+            let angle = joint.angle_near(relative, now.memory.angle);
             let (x_a, x_b) = (f_a.col(0), f_b.col(0));
             let direction = (x_a + x_b) / (1.0 + x_a.dot(x_b)).max(1e-6);
-            let violation = range.excess(own.limit_angle);
+            let violation = range.excess(angle);
             law.limit(
                 direction * violation.signum(),
                 violation.abs(),
@@ -925,9 +915,21 @@ impl Part<'_> {
             let t = &trial[i];
             let mut memory = now[i].memory;
             memory.force = t.force * (sign(node) / self.h);
-            memory.turn = t.turn;
-            if node.flags & TURNS != 0 && matches!(rotation_kind(self.plan, node), RotationKind::Free) {
-                memory.angle = t.limit_angle;
+            let (q_a, q_b) = sides(node, t.q, trial[node.parent as usize].q);
+            match rotation_kind(self.plan, node) {
+                RotationKind::Free | RotationKind::Cardan(_) => {
+                    if node.flags & SPRING != 0 {
+                        memory.turn = error_turn(q_a, q_b, node.rest_inverse, memory.turn);
+                    }
+                    if node.flags & TURNS != 0
+                        && let Some(detail) = detail(self.plan, node)
+                    {
+                        let relative = detail.joint.relative_rotation(q_a, q_b);
+                        memory.angle = detail.joint.angle_near(relative, memory.angle);
+                    }
+                }
+                RotationKind::Axis(_) => memory.angle = t.angle,
+                RotationKind::Held => {}
             }
             next[i] =
                 Moment { x: t.x, q: t.q, v: t.v, w: t.w, angle: t.angle, second: t.second, slide: t.slide, memory };
@@ -1018,10 +1020,6 @@ impl Part<'_> {
             load[i] = (m.v * -node.mass, inertia * -m.w);
         }
     }
-}
-
-fn parent_lever(own: &Trial) -> DVec3 {
-    own.parent1
 }
 
 /// The small rotation of a against b that makes the joint's pairs of axes perpendicular.
