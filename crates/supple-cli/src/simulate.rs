@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::output::{self, Files, Trajectory};
 use crate::settings::{self, Settings};
-use crate::table::{self, count, figure, given, grouped};
+use crate::table::{self, count, figure, fraction, given, grouped};
 use crate::terminal::Terminal;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -66,7 +66,42 @@ struct Report {
     finite: bool,
     state_hash: String,
     limits_active_max: u32,
+    tiers: Tiers,
     settings: Settings,
+}
+
+/// How often the run needed more than the plain midpoint rule over a whole step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Tiers {
+    /// Halvings because a joint would turn too far in one part.
+    rotation_halvings: u64,
+    /// Parts done by the backward rule.
+    backward_parts: u64,
+    /// Parts done by the last resort.
+    resorts: u64,
+    /// Parts whose velocities were projected onto closed joints.
+    projections: u64,
+}
+
+impl Tiers {
+    fn add(&mut self, step: &supple::Report) {
+        self.rotation_halvings += u64::from(step.rotation_halvings);
+        self.backward_parts += u64::from(step.backward_parts);
+        self.resorts += u64::from(step.resorts);
+        self.projections += u64::from(step.projections);
+    }
+
+    /// Those that are not zero, in words.
+    fn words(self) -> String {
+        let told = [
+            (self.rotation_halvings, "rotation halving", "rotation halvings"),
+            (self.backward_parts, "backward part", "backward parts"),
+            (self.resorts, "resort", "resorts"),
+            (self.projections, "projection", "projections"),
+        ];
+        let words = told.iter().filter(|(n, ..)| *n > 0).map(|&(n, one, many)| count(n as usize, one, many));
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Wall-clock time of the steps \[ms\].
@@ -142,6 +177,7 @@ fn simulate(
     let mut times = Vec::with_capacity(steps);
     let mut most = supple::Report::default();
     let mut fallbacks = 0;
+    let mut tiers = Tiers::default();
     let mut finite = true;
 
     scene.direct(state.time, &mut input);
@@ -173,6 +209,7 @@ fn simulate(
         most.substeps = most.substeps.max(done.substeps);
         most.limits_active = most.limits_active.max(done.limits_active);
         fallbacks += u64::from(done.fallbacks);
+        tiers.add(&done);
         if energy_at_every_step {
             highest = highest.max(measure::energy(model, &input, &state).total());
         }
@@ -205,6 +242,7 @@ fn simulate(
         finite: finite && state.is_finite(),
         state_hash: format!("{:016x}", state.hash()),
         limits_active_max: most.limits_active,
+        tiers,
         settings,
     })
 }
@@ -258,17 +296,14 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
     if report.substeps_max > 1 || report.fallbacks > 0 {
         pairs.push(("parts of a step", format!("{} at most, {} halved", report.substeps_max, report.fallbacks)));
     }
+    if report.tiers != Tiers::default() {
+        pairs.push(("tiers used", report.tiers.words()));
+    }
     if !report.finite {
         pairs.push(("finite", "no: a number of the run overflowed".into()));
     }
     pairs.push(("state hash", report.state_hash.clone()));
     pairs
-}
-
-/// A length of time as people write it: `1/60` when it is one over a whole number.
-fn fraction(dt: f64) -> String {
-    let rate = (1.0 / dt).round();
-    if rate > 1.0 && 1.0 / rate == dt { format!("1/{rate}") } else { given(dt) }
 }
 
 #[cfg(test)]
@@ -281,12 +316,5 @@ mod tests {
         assert_eq!((times.median, times.p99, times.max), (51.0, 100.0, 101.0));
         let one = Times::of(vec![Duration::from_millis(3)]);
         assert_eq!((one.median, one.max), (3.0, 3.0));
-    }
-
-    #[test]
-    fn lengths_of_time_are_short() {
-        assert_eq!(fraction(1.0 / 60.0), "1/60");
-        assert_eq!(fraction(0.01), "1/100");
-        assert_eq!(fraction(0.3), "0.3");
     }
 }

@@ -113,6 +113,12 @@ pub(crate) fn given(x: f64) -> String {
     exponent.map_or(short.to_owned(), |e| format!("{short}e{e}"))
 }
 
+/// A length of time as people write it: `1/60` when it is one over a whole number.
+pub(crate) fn fraction(dt: f64) -> String {
+    let rate = (1.0 / dt).round();
+    if rate > 1.0 && 1.0 / rate == dt { format!("1/{rate}") } else { given(dt) }
+}
+
 /// A number whose size alone matters, such as an error: `1.2e-9`.
 pub(crate) fn small(x: f64) -> String {
     if x == 0.0 { "0".into() } else { format!("{x:.1e}") }
@@ -167,6 +173,13 @@ mod tests {
         assert_eq!(shown, ["0", "0.5000", "22.00", "1234", "100000", "1.500e-9", "-0.001230", "2.000e7"]);
         let shown: Vec<String> = [0.0, 0.5, 10.0, 100.0, 0.01, 1e9].map(given).to_vec();
         assert_eq!(shown, ["0", "0.5", "10", "100", "0.01", "1e9"]);
+    }
+
+    #[test]
+    fn lengths_of_time_are_short() {
+        assert_eq!(fraction(1.0 / 60.0), "1/60");
+        assert_eq!(fraction(0.01), "1/100");
+        assert_eq!(fraction(0.3), "0.3");
     }
 
     #[test]

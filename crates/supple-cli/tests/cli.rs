@@ -125,7 +125,7 @@ fn a_wrong_call_has_a_code_too() {
 }
 
 /// The keys that a report promises.
-const REPORT_KEYS: [&str; 18] = [
+const REPORT_KEYS: [&str; 19] = [
     "scene",
     "solver",
     "dt",
@@ -143,6 +143,7 @@ const REPORT_KEYS: [&str; 18] = [
     "finite",
     "state_hash",
     "limits_active_max",
+    "tiers",
     "settings",
 ];
 
@@ -159,6 +160,9 @@ fn a_report_has_its_keys() {
     }
     for key in ["first", "last", "max"] {
         assert!(report["energy"][key].is_f64(), "{key}");
+    }
+    for key in ["rotation_halvings", "backward_parts", "resorts", "projections"] {
+        assert!(report["tiers"][key].is_u64(), "{key}");
     }
     assert_eq!(report["scene"], "pendulum");
     assert_eq!(report["solver"], "tree");
@@ -257,20 +261,139 @@ fn benches_have_their_form() {
         for key in ["scene", "links", "variant", "us_per_link", "max_joint_gap", "gap_per_link"] {
             assert!(!row[key].is_null(), "{key}");
         }
-        for key in ["peak_share", "published_ms", "ratio_to_published"] {
+        for key in ["published_ms", "ratio_to_published"] {
             assert!(row.get(key).is_some_and(Value::is_null), "{key}");
         }
+        if row["variant"] == "plain" {
+            assert!(row["peak_share"].as_f64().is_some_and(|share| share > 0.0 && share < 1.0), "{row}");
+        } else {
+            assert!(row.get("peak_share").is_some_and(Value::is_null), "{row}");
+        }
     }
+    assert!(document["peak_gflops"].as_f64().unwrap() > 0.0);
     assert!(document["slope"]["plain"].is_f64() && document["slope"]["default"].is_f64());
     assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
 
     let document = json(&["bench", "hand", "--seconds", "0.5", "--json"]);
-    let full = &document["rows"][0];
-    assert_eq!((&full["variant"], &full["published_us"]), (&"full".into(), &360.0.into()));
-    assert!(full["ratio_to_published"].as_f64().unwrap() > 0.0);
+    let rows = document["rows"].as_array().unwrap();
+    for (row, (variant, hands)) in rows.iter().zip([("full", 1), ("default", 1), ("crowd", 1000)]) {
+        assert_eq!((&row["variant"], &row["hands"]), (&variant.into(), &hands.into()));
+        assert_eq!(row["published_us"], 360.0);
+        assert!(row["ratio_to_published"].as_f64().unwrap() > 0.0);
+        assert!(row["max_joint_gap"].as_f64().unwrap() < 1e-3);
+    }
+    assert_eq!(rows.len(), 3);
 
     let names = stdout(&supple(&["bench"]));
-    assert!(names.contains("chain") && names.contains("hand"));
+    for name in ["chain", "hand", "whip", "stiffness", "drag"] {
+        assert!(names.contains(name), "{name}");
+    }
+}
+
+/// The keys of every row, no more and no less.
+fn assert_keys(row: &Value, wanted: &[&str]) {
+    let mut keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut wanted = wanted.to_vec();
+    keys.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(keys, wanted);
+}
+
+#[test]
+fn whips_keep_their_bounds() {
+    let page = fresh_file("whip.html");
+    let document = json(&["bench", "whip", "--quick", "--json", "-o", page.to_str().unwrap()]);
+    assert_eq!(document["bench"], "whip");
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 30, "five stiffnesses, three tips, two steps");
+    assert_eq!(document["published"].as_array().unwrap().len(), 30);
+    let keys = [
+        "scene",
+        "links",
+        "stiffness",
+        "tip_mass",
+        "dt",
+        "bounded",
+        "max_joint_gap",
+        "gap_per_link",
+        "energy_gain",
+        "energy_loss_1s",
+        "energy_loss_5s",
+        "substeps_mean",
+        "factorisations_mean",
+        "factorisations_max",
+        "us_per_frame",
+        "tip_error_1s",
+        "reference_error",
+    ];
+    for row in rows {
+        assert_keys(row, &keys);
+        assert_eq!(row["bounded"], true, "{row}");
+    }
+    // Every bound holds in every row that it applies to; the references of these whips have all converged.
+    let bounds = document["bounds"].as_array().unwrap();
+    assert_eq!(bounds.len(), 7);
+    for bound in bounds {
+        assert_eq!(bound["met"], bound["of"], "{bound}");
+        assert!(bound["of"].as_u64().unwrap() >= 2, "{bound}");
+    }
+    // The published step opens joints that the default step keeps closed.
+    assert!(bounds.iter().any(|bound| bound["published_met"].as_u64() < bound["met"].as_u64()));
+
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    for outside in ["http:", "https:", "src=", "<link", "<script", "NaN"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn stiff_chains_take_long_steps() {
+    let document = json(&["bench", "stiffness", "--links", "10", "--stiffness", "1e4", "--json"]);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &document["bench"]), (1, &"stiffness".into()));
+    let row = &rows[0];
+    for key in ["links", "stiffness", "dt_max", "dt_max_published", "resorts"] {
+        assert!(row.get(key).is_some(), "{key}");
+    }
+    assert_eq!((&row["links"], &row["stiffness"]), (&10.into(), &1e4.into()));
+    assert_eq!(row["dt_max"], 0.1, "the longest step tried");
+    let said = refused(&["bench", "stiffness", "--stiffness", "hard"]);
+    assert!(said.contains("cli/setting") && said.contains("hard"), "{said}");
+}
+
+#[test]
+fn a_violent_drag_is_withstood() {
+    let document = json(&["bench", "drag", "--scene", "chain:10", "--json"]);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &document["bench"]), (2, &"drag".into()));
+    let keys = [
+        "scene",
+        "dt",
+        "bounded",
+        "max_joint_gap",
+        "gap_per_size",
+        "factorisations_mean",
+        "factorisations_max",
+        "resorts",
+        "us_per_frame",
+        "max_speed",
+    ];
+    for row in rows {
+        assert_keys(row, &keys);
+        assert_eq!(row["bounded"], true, "{row}");
+        assert!(row["gap_per_size"].as_f64().unwrap() < 1e-9, "{row}");
+    }
+    assert!(refused(&["bench", "drag", "--scene", "octopus"]).contains("chain:30"));
+}
+
+#[test]
+fn the_tiers_of_a_run_are_told() {
+    // A loose chain turns fast: parts are halved for it.
+    let words = ["simulate", "whip:10", "--seconds", "2", "--json"];
+    assert!(json(&words)["tiers"]["rotation_halvings"].as_u64().unwrap() > 0);
+    assert!(stdout(&supple(&words[..4])).contains("rotation halvings"));
+    assert!(!stdout(&supple(&["simulate", "pendulum", "--seconds", "0.1"])).contains("tiers"));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! The paper gives 22 ms for 1,000 bones and 285 ms for 10,000, and claims that the time is linear in their number.
 
-use super::{Case, Destination, Machine};
+use super::trial::LINK;
+use super::{Case, Destination, Machine, peak};
 use crate::error::Error;
 use crate::output::{self, Captions, Series, SeriesKind};
 use crate::settings;
@@ -21,7 +22,7 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "10,100,1000,10000,100000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Simulated time of a run, in steps of 1/60 s
+    /// Simulated time of a run, in steps of 1/60 s; a run that takes too long is cut off
     #[arg(long, value_name = "S", default_value = "1", allow_hyphen_values = true)]
     seconds: String,
     #[command(flatten)]
@@ -30,8 +31,9 @@ pub(crate) struct ChainArgs {
 
 /// Length of a step \[s\].
 const DT: f64 = 1.0 / 60.0;
-/// Length of a link \[m\].
-const LINK: f64 = 0.1;
+/// Of the published step, per link: 989 for a ball with a spring, counted by running the kernels on a number that
+/// counts (a multiply-add is two), and about 100 for the gyroscopic term.
+const FLOPS: f64 = 1090.0;
 /// Links and ms per frame [Hernández 2011, fig. 4].
 const PUBLISHED: [(u32, f64); 2] = [(1000, 22.0), (10_000, 285.0)];
 /// The slope is taken over these numbers of links: below, the cost of a step itself shows.
@@ -78,6 +80,8 @@ impl Variant {
 struct Document {
     bench: &'static str,
     machine: Machine,
+    /// What one core does at most with scalars, measured in this run.
+    peak_gflops: f64,
     rows: Vec<Row>,
     slope: Slopes,
 }
@@ -94,11 +98,13 @@ struct Row {
     max_joint_gap: f64,
     /// The gap in lengths of a link.
     gap_per_link: f64,
-    /// Share of the machine's peak that the step reaches; not measured yet.
+    /// Share of the scalar peak that the step reaches; null where its operations are not counted.
     peak_share: Option<f64>,
     published_ms: Option<f64>,
     /// Published over measured.
     ratio_to_published: Option<f64>,
+    /// Steps that were timed.
+    steps: usize,
 }
 
 /// Exponents `p` of `time ∝ linksᵖ`; null with fewer than two numbers of links.
@@ -113,6 +119,7 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
     let steps = settings::steps(&args.seconds, DT)?;
     let files = args.destination.files(&["json", "svg"])?;
 
+    let peak_gflops = peak::gflops();
     let mut rows = Vec::new();
     let bar = terminal.progress((args.links.len() * Variant::ALL.len()) as u64, "runs");
     for &links in &args.links {
@@ -121,14 +128,14 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
         bar.tick();
         let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
         for variant in Variant::ALL {
-            rows.push(measure(&scene, links, variant, steps)?);
+            rows.push(measure(&scene, links, variant, steps, peak_gflops)?);
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
 
     let slope = Slopes { plain: slope(&rows, Variant::Plain), default: slope(&rows, Variant::Default) };
-    let document = Document { bench: "chain", machine: Machine::here(), rows, slope };
+    let document = Document { bench: "chain", machine: Machine::here(), peak_gflops, rows, slope };
     for path in files.ending("json") {
         output::write_json(path, &document)?;
     }
@@ -146,7 +153,7 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
     Ok(())
 }
 
-fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize) -> Result<Row, Error> {
+fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize, peak_gflops: f64) -> Result<Row, Error> {
     let input = Input { dt: DT, solver: variant.solver(), ..scene.input.clone() };
     let timing = Case { scene, input, steps }.time()?;
     let published_ms = PUBLISHED.iter().find(|(n, _)| *n == links).map(|(_, ms)| *ms);
@@ -158,9 +165,11 @@ fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize) -> Result<
         us_per_link: timing.us_per_step / f64::from(links),
         max_joint_gap: timing.max_joint_gap,
         gap_per_link: timing.max_joint_gap / LINK,
-        peak_share: None,
+        peak_share: (variant == Variant::Plain)
+            .then(|| FLOPS * f64::from(links) / (1e3 * timing.us_per_step * peak_gflops)),
         published_ms,
         ratio_to_published: published_ms.map(|ms| 1e3 * ms / timing.us_per_step),
+        steps: timing.steps,
     })
 }
 
@@ -186,6 +195,8 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
         ("µs/link", Align::Right),
         ("gap [m]", Align::Right),
         ("gap/link", Align::Right),
+        ("of peak", Align::Right),
+        ("steps", Align::Right),
         ("published ms", Align::Right),
         ("faster by", Align::Right),
     ]);
@@ -197,6 +208,8 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             figure(row.us_per_link),
             small(row.max_joint_gap),
             small(row.gap_per_link),
+            row.peak_share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share)),
+            grouped(row.steps),
             row.published_ms.map_or("–".into(), |ms| ms.to_string()),
             row.ratio_to_published.map_or("–".into(), |ratio| format!("{ratio:.0}×")),
         ]);
@@ -211,7 +224,8 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
                 writeln!(out, "  {variant}: time grows as links to the power {slope:.3} (1 is linear)")?;
             }
         }
-        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
+        let peak = format!("{}, scalar peak {:.1} GFLOP/s", document.machine.words(), document.peak_gflops);
+        writeln!(out, "  {}", terminal.faint(&peak))
     })
 }
 
@@ -260,6 +274,7 @@ mod tests {
             peak_share: None,
             published_ms: None,
             ratio_to_published: None,
+            steps: 1,
         }
     }
 

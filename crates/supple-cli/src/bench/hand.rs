@@ -2,7 +2,8 @@
 //!
 //! The paper gives 0.36 ms per frame for the articulated dynamics of 16 bones and 15 joints.
 
-use super::{Case, Destination, Machine};
+use super::trial::solver;
+use super::{Case, Destination, Machine, Timing, wants_more};
 use crate::error::Error;
 use crate::output;
 use crate::settings;
@@ -10,7 +11,8 @@ use crate::table::{Align, Table, figure, grouped, small};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
-use supple::Scene;
+use std::time::{Duration, Instant};
+use supple::{Input, Scene, TreeScheme, Work, step, step_crowd};
 
 /// Options of the bench.
 #[derive(Args, Debug)]
@@ -29,10 +31,11 @@ const PUBLISHED_US: f64 = 360.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Variant {
-    /// One hand with springs, limits and tracking, moving.
+    /// One hand with springs, limits and tracking, moving, by the published step.
     Full,
-    /// A thousand hands, four side by side in the lanes of the processor; figures are per hand.
-    #[expect(dead_code, reason = "until the crate steps crowds: see crowd_row")]
+    /// The same hand by the step that a user gets who sets nothing.
+    Default,
+    /// A thousand hands by the published step, four side by side in the lanes of the processor; figures are per hand.
     Crowd,
 }
 
@@ -40,7 +43,15 @@ impl Variant {
     fn name(self) -> &'static str {
         match self {
             Variant::Full => "full",
+            Variant::Default => "default",
             Variant::Crowd => "crowd",
+        }
+    }
+
+    fn scheme(self) -> TreeScheme {
+        match self {
+            Variant::Full | Variant::Crowd => TreeScheme::Published,
+            Variant::Default => TreeScheme::default(),
         }
     }
 }
@@ -77,8 +88,11 @@ pub(super) fn run(args: &HandArgs, terminal: &Terminal) -> Result<(), Error> {
     let steps = settings::steps(&args.seconds, scene.input.dt)?;
     let files = args.destination.files(&["json"])?;
 
-    let mut rows = vec![full_row(&scene, steps)?];
-    rows.extend(crowd_row());
+    let rows = vec![
+        alone(&scene, Variant::Full, steps)?,
+        alone(&scene, Variant::Default, steps)?,
+        crowd(&scene, steps.min(CROWD_STEPS))?,
+    ];
     let document = Document { bench: "hand", machine: Machine::here(), rows };
     for path in files.ending("json") {
         output::write_json(path, &document)?;
@@ -94,12 +108,64 @@ pub(super) fn run(args: &HandArgs, terminal: &Terminal) -> Result<(), Error> {
     Ok(())
 }
 
-fn full_row(scene: &Scene, steps: usize) -> Result<Row, Error> {
-    let timing = Case { scene, input: scene.input.clone(), steps }.time()?;
-    Ok(Row {
+/// One hand.
+fn alone(scene: &Scene, variant: Variant, steps: usize) -> Result<Row, Error> {
+    let input = Input { solver: solver(variant.scheme()), ..scene.input.clone() };
+    let timing = Case { scene, input, steps }.time()?;
+    Ok(row(scene, variant, 1, timing))
+}
+
+/// Hands of the crowd.
+const CROWD: usize = 1000;
+/// From hand to hand the recording is this much further \[s\].
+const PHASE: f64 = 0.004;
+/// A run of the crowd has at most this many steps.
+const CROWD_STEPS: usize = 60;
+
+/// A thousand hands, each at its own place in the recording, all moving. What directs them is not timed.
+fn crowd(scene: &Scene, steps: usize) -> Result<Row, Error> {
+    let model = &scene.model;
+    let mut work = Work::new(model);
+    let input = Input { solver: solver(Variant::Crowd.scheme()), ..scene.input.clone() };
+    let failed = |e: &supple::StepError| Error::step(e, format_args!("{} in a crowd", scene.name));
+
+    let (mut hand, mut between) = (scene.state.clone(), Input { dt: PHASE, ..input.clone() });
+    let mut start = Vec::with_capacity(CROWD);
+    for _ in 0..CROWD {
+        start.push(hand.clone());
+        scene.direct(hand.time, &mut between);
+        step(model, &between, &mut hand, &mut work).map_err(|e| failed(&e))?;
+    }
+    let mut inputs = vec![input; CROWD];
+
+    let mut timing = Timing { us_per_step: f64::INFINITY, steps, ..Timing::default() };
+    let (mut runs, mut measured) = (0, Duration::ZERO);
+    while wants_more(runs, measured) {
+        let mut states = start.clone();
+        let mut elapsed = Duration::ZERO;
+        for _ in 0..steps {
+            for (state, input) in states.iter().zip(&mut inputs) {
+                scene.direct(state.time, input);
+            }
+            let begin = Instant::now();
+            let result = step_crowd(model, &inputs, &mut states, &mut work);
+            elapsed += begin.elapsed();
+            let done = result.map_err(|e| failed(&e.error))?;
+            timing.max_joint_gap = timing.max_joint_gap.max(done.max_joint_gap);
+            timing.limits_active_max = timing.limits_active_max.max(done.limits_active);
+        }
+        runs += 1;
+        measured += elapsed.max(Duration::from_micros(1));
+        timing.us_per_step = timing.us_per_step.min(1e6 * elapsed.as_secs_f64() / (steps * CROWD) as f64);
+    }
+    Ok(row(scene, Variant::Crowd, CROWD, timing))
+}
+
+fn row(scene: &Scene, variant: Variant, hands: usize, timing: Timing) -> Row {
+    Row {
         scene: scene.name.clone(),
-        variant: Variant::Full,
-        hands: 1,
+        variant,
+        hands,
         bodies: scene.model.bodies().len(),
         joints: scene.model.joints().len(),
         us_per_step: timing.us_per_step,
@@ -107,13 +173,7 @@ fn full_row(scene: &Scene, steps: usize) -> Result<Row, Error> {
         limits_active_max: timing.limits_active_max,
         published_us: Some(PUBLISHED_US),
         ratio_to_published: Some(PUBLISHED_US / timing.us_per_step),
-    })
-}
-
-/// A thousand hands, four in lanes. The crate cannot step a crowd yet: when it can, the row is made here as in
-/// [`full_row`], with `hands: 1000` and the time of a step divided by them.
-fn crowd_row() -> Option<Row> {
-    None
+    }
 }
 
 fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
@@ -121,7 +181,7 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
         ("variant", Align::Left),
         ("hands", Align::Right),
         ("bodies", Align::Right),
-        ("µs/step", Align::Right),
+        ("µs/hand", Align::Right),
         ("gap [m]", Align::Right),
         ("limits", Align::Right),
         ("published µs", Align::Right),
