@@ -30,7 +30,7 @@ struct Run {
 fn run(name: &str, steps: u64) -> Run {
     let scene = Scene::parse(name).unwrap();
     let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
-    let mut timeline = Timeline::new(name, &state);
+    let mut timeline = Timeline::new(name, &state, &input);
     let mut states = vec![state.clone()];
     for k in 0..steps {
         change(k, &scene.model, &mut input);
@@ -81,7 +81,7 @@ fn forked() -> (Scene, Timeline, Vec<Vec<State>>) {
     let mut histories = vec![states];
     for (parent, at, gravity) in [(0, 70, 2.0), (1, 100, -20.0)] {
         let mut moment = timeline.seek(&scene.model, parent, at, &mut work).unwrap();
-        let take = timeline.fork(Fork { take: parent, step: at }, "another", &moment.state);
+        let take = timeline.fork(Fork { take: parent, step: at }, "another", &moment);
         let mut states = histories[parent][..=at as usize].to_vec();
         for _ in 0..80 {
             moment.input.gravity.y = gravity;

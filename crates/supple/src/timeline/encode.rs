@@ -47,9 +47,29 @@ const TARGETS: u8 = 4;
 const DRAGS: u8 = 8;
 const WRENCHES: u8 = 16;
 
-/// Appends what differs between `before` and `after`: a byte that names the parts, then those parts whole. With no `before`,
-/// everything.
+/// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
+/// With no `before`, everything.
 pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u8>) {
+    let head = out.len();
+    out.push(0);
+    let mut same = Vec::new();
+    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES] {
+        let start = out.len();
+        write_part(after, part, out);
+        if let Some(before) = before {
+            same.clear();
+            write_part(before, part, &mut same);
+            if out[start..] == same {
+                out.truncate(start);
+                continue;
+            }
+        }
+        out[head] |= part;
+    }
+}
+
+/// Appends one part of an input, whole.
+fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
     let Input {
         dt,
         substeps,
@@ -62,50 +82,33 @@ pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u
         targets,
         drags,
         wrenches,
-    } = after;
-    let settings_differ = |b: &Input| {
-        (b.dt, b.substeps, b.solver, b.gravity) != (*dt, *substeps, *solver, *gravity)
-            || (b.stiffness_scale, b.damping_scale, b.torques) != (*stiffness_scale, *damping_scale, *torques)
-    };
-    let parts = before.map_or(SETTINGS | JOINTS | TARGETS | DRAGS | WRENCHES, |b| {
-        let part = |differs: bool, bit: u8| if differs { bit } else { 0 };
-        part(settings_differ(b), SETTINGS)
-            | part(b.joints != *joints, JOINTS)
-            | part(b.targets != *targets, TARGETS)
-            | part(b.drags != *drags, DRAGS)
-            | part(b.wrenches != *wrenches, WRENCHES)
-    });
-    out.push(parts);
-    if parts & SETTINGS != 0 {
-        put_f64(out, *dt);
-        put_u32(out, *substeps);
-        put_solver(out, *solver);
-        put_vec3(out, *gravity);
-        put_f64(out, *stiffness_scale);
-        put_f64(out, *damping_scale);
-        out.push(u8::from(*torques));
-    }
-    if parts & JOINTS != 0 {
-        put_list(out, joints, |out, joint| {
+    } = input;
+    match part {
+        SETTINGS => {
+            put_f64(out, *dt);
+            put_u32(out, *substeps);
+            put_solver(out, *solver);
+            put_vec3(out, *gravity);
+            put_f64(out, *stiffness_scale);
+            put_f64(out, *damping_scale);
+            out.push(u8::from(*torques));
+        }
+        JOINTS => put_list(out, joints, |out, joint| {
             let JointInput { stiffness_scale, damping_scale, torque, servo } = joint;
             put_f64(out, *stiffness_scale);
             put_f64(out, *damping_scale);
             put_f64(out, *torque);
             put_servo(out, *servo);
-        });
-    }
-    if parts & TARGETS != 0 {
-        put_list(out, targets, |out, target| {
+        }),
+        TARGETS => put_list(out, targets, |out, target| {
             out.push(u8::from(target.is_some()));
             if let Some(Target { pose: Pose { rotation, translation }, velocity }) = target {
                 put_quat(out, *rotation);
                 put_vec3(out, *translation);
                 put_twist(out, *velocity);
             }
-        });
-    }
-    if parts & DRAGS != 0 {
-        put_list(out, drags, |out, drag| {
+        }),
+        DRAGS => put_list(out, drags, |out, drag| {
             let Drag { body, point, target, target_velocity, stiffness, damping } = drag;
             put_u32(out, body.0);
             put_vec3(out, *point);
@@ -113,15 +116,14 @@ pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u
             put_vec3(out, *target_velocity);
             put_f64(out, *stiffness);
             put_f64(out, *damping);
-        });
-    }
-    if parts & WRENCHES != 0 {
-        put_list(out, wrenches, |out, (body, wrench)| {
+        }),
+        WRENCHES => put_list(out, wrenches, |out, (body, wrench)| {
             let Wrench { force, torque } = wrench;
             put_u32(out, body.0);
             put_vec3(out, *force);
             put_vec3(out, *torque);
-        });
+        }),
+        _ => unreachable!("the parts are those above"),
     }
 }
 

@@ -12,14 +12,14 @@
 //!
 //! let scene = Scene::parse("hand")?;
 //! let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
-//! let mut timeline = Timeline::new("hand", &state);
+//! let mut timeline = Timeline::new("hand", &state, &input);
 //! for _ in 0..100 {
 //!     scene.direct(state.time, &mut input);
 //!     step(&scene.model, &input, &mut state, &mut work)?;
 //!     timeline.record(0, &input, &state);
 //! }
 //! let back = timeline.seek(&scene.model, 0, 70, &mut work)?;
-//! let other = timeline.fork(Fork { take: 0, step: 70 }, "a second try", &back.state);
+//! let other = timeline.fork(Fork { take: 0, step: 70 }, "a second try", &back);
 //! assert_eq!((other, timeline.takes()[other].first()), (1, 70));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -118,10 +118,10 @@ const EVERY: usize = 60;
 const BODIES_PER_STEP: usize = 16;
 
 impl Timeline {
-    /// One empty take that starts at `state`.
-    pub fn new(scene: impl Into<String>, state: &State) -> Timeline {
+    /// One empty take that starts at `state`; `input` is that of the first step, as far as it is known.
+    pub fn new(scene: impl Into<String>, state: &State, input: &Input) -> Timeline {
         let every = EVERY.max(state.bodies.len() / BODIES_PER_STEP) as u32;
-        Timeline { scene: scene.into(), every, takes: vec![Take::new("take 1", None, 0, state)] }
+        Timeline { scene: scene.into(), every, takes: vec![Take::new("take 1", None, state, input)] }
     }
 
     /// The scene as asked for.
@@ -149,9 +149,11 @@ impl Timeline {
         self.takes[take].record(self.every, input, state);
     }
 
-    /// Starts a take that leaves another at a step, `state` being its state there. Returns its index.
-    pub fn fork(&mut self, from: Fork, name: impl Into<String>, state: &State) -> usize {
-        self.takes.push(Take::new(name, Some(from), from.step, state));
+    /// Starts a take that leaves another at a step, `moment` being what [`Timeline::seek`] found there. Returns its index.
+    pub fn fork(&mut self, from: Fork, name: impl Into<String>, moment: &Moment) -> usize {
+        // What is older than the take that is left belongs to the one that it left.
+        let (holder, step) = (self.holder(from.take, from.step), from.step);
+        self.takes.push(Take::new(name, Some(Fork { take: holder, step }), &moment.state, &moment.input));
         self.takes.len() - 1
     }
 

@@ -21,7 +21,7 @@ pub struct Moment {
     pub step: u64,
     /// The state after them.
     pub state: State,
-    /// The input of the last of them; before the first, a neutral one.
+    /// The input of the last of them; before the first, that of the scene.
     pub input: Input,
     /// The take whose log is being read and the place in it.
     place: (usize, usize),
@@ -41,8 +41,8 @@ pub struct Take {
     log: Vec<u8>,
     /// For each step the hash of the state after it.
     hashes: Vec<u64>,
-    /// The input of the last step.
-    last: Option<Input>,
+    /// The input of the last step; before the first, that of the moment it began at.
+    last: Input,
 }
 
 /// A state within the take.
@@ -52,20 +52,20 @@ struct Snapshot {
     step: u64,
     /// Where the log goes on from here.
     log: usize,
-    /// State, then the whole input of the step before (a neutral one at the beginning).
+    /// State, then the whole input of the step before.
     bytes: Vec<u8>,
 }
 
 impl Take {
-    pub(super) fn new(name: impl Into<String>, fork: Option<Fork>, first: u64, state: &State) -> Take {
+    pub(super) fn new(name: impl Into<String>, fork: Option<Fork>, state: &State, input: &Input) -> Take {
         let mut take = Take {
             name: name.into(),
             fork,
-            first,
+            first: fork.map_or(0, |fork| fork.step),
             snapshots: Vec::new(),
             log: Vec::new(),
             hashes: Vec::new(),
-            last: None,
+            last: input.clone(),
         };
         take.keep(state);
         take
@@ -92,11 +92,8 @@ impl Take {
     }
 
     pub(super) fn record(&mut self, every: u32, input: &Input, state: &State) {
-        write_input(self.last.as_ref(), input, &mut self.log);
-        match &mut self.last {
-            Some(last) => last.clone_from(input),
-            None => self.last = Some(input.clone()),
-        }
+        write_input(Some(&self.last), input, &mut self.log);
+        self.last.clone_from(input);
         self.hashes.push(state.hash());
         if (self.hashes.len() as u64).is_multiple_of(u64::from(every)) {
             self.keep(state);
@@ -106,7 +103,7 @@ impl Take {
     fn keep(&mut self, state: &State) {
         let mut bytes = Vec::new();
         write_state(state, &mut bytes);
-        write_input(None, self.last.as_ref().unwrap_or(&Input::default()), &mut bytes);
+        write_input(None, &self.last, &mut bytes);
         bytes.shrink_to_fit();
         self.snapshots.push(Snapshot { step: self.end(), log: self.log.len(), bytes });
     }
@@ -176,18 +173,6 @@ impl Take {
         let length = size(from.u64()?)?;
         let log = from.take(length)?.to_vec();
 
-        let mut input = Input::default();
-        let mut rest = Bytes(&log);
-        let mut places = Vec::with_capacity(steps + 1);
-        for _ in 0..steps {
-            places.push(log.len() - rest.0.len());
-            read_input(&mut rest, &mut input)?;
-        }
-        places.push(log.len() - rest.0.len());
-        if !rest.0.is_empty() {
-            return Err(damaged("the log is longer than the take"));
-        }
-
         let snapshots = from.list(20, |from| {
             let (step, log) = (from.u64()?, size(from.u64()?)?);
             let length = from.u32()? as usize;
@@ -196,6 +181,22 @@ impl Take {
         if snapshots.first().is_none_or(|s| s.step != first) || !snapshots.is_sorted_by(|a, b| a.step < b.step) {
             return Err(damaged("the snapshots are not in order"));
         }
+
+        let mut last = Input::default();
+        let mut from = Bytes(&snapshots[0].bytes);
+        read_state(&mut from)?;
+        read_input(&mut from, &mut last)?;
+        let mut rest = Bytes(&log);
+        let mut places = Vec::with_capacity(steps + 1);
+        for _ in 0..steps {
+            places.push(log.len() - rest.0.len());
+            read_input(&mut rest, &mut last)?;
+        }
+        places.push(log.len() - rest.0.len());
+        if !rest.0.is_empty() {
+            return Err(damaged("the log is longer than the take"));
+        }
+
         for snapshot in &snapshots {
             let k = snapshot.step.checked_sub(first).and_then(|k| usize::try_from(k).ok());
             if k.and_then(|k| places.get(k)) != Some(&snapshot.log) {
@@ -205,7 +206,6 @@ impl Take {
             read_state(&mut from)?;
             read_input(&mut from, &mut Input::default())?;
         }
-        let last = (steps > 0).then_some(input);
         Ok(Take { name, fork, first, snapshots, log, hashes, last })
     }
 }
