@@ -174,6 +174,17 @@ impl Timeline {
         take
     }
 
+    /// The hash of the state after `step` steps in the history of a take, as recorded; `None` at the start.
+    pub fn hash(&self, take: usize, step: u64) -> Option<u64> {
+        let mut take = self.takes.get(take)?;
+        while let Some(fork) = take.fork
+            && step <= take.first()
+        {
+            take = &self.takes[fork.take];
+        }
+        take.hash(step)
+    }
+
     /// The moment after `step` steps in the history of a take.
     pub fn seek(&self, model: &Model, take: usize, step: u64, work: &mut Work) -> Result<Moment, TakeError> {
         let missing = TakeError::Step { take, step };
