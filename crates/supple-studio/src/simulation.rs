@@ -44,6 +44,9 @@ pub enum Opening {
 impl Opening {
     /// Opens a built-in scene by its name.
     pub fn scene(name: &str) -> Result<Opening, (String, String)> {
+        // The size stands first after the colon: what is too large is not built first.
+        let size = name.split_once(':').and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
+        Opening::check_size(size.unwrap_or(0))?;
         let scene = Scene::parse(name).map_err(|e| (e.code().to_owned(), e.to_string()))?;
         Opening::checked(scene).map(Opening::Scene)
     }
@@ -51,17 +54,23 @@ impl Opening {
     /// Opens the bytes of a `.take` file.
     pub fn takes(bytes: &[u8]) -> Result<Opening, (String, String)> {
         let file = file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?;
-        let scene = Scene::parse(file.timeline.scene()).map_err(|e| (e.code().to_owned(), e.to_string()))?;
-        Ok(Opening::Takes(Opening::checked(scene)?, file))
+        let Opening::Scene(scene) = Opening::scene(file.timeline.scene())? else {
+            unreachable!("a scene was asked for")
+        };
+        Ok(Opening::Takes(scene, file))
     }
 
     fn checked(scene: Scene) -> Result<Scene, (String, String)> {
-        let bodies = scene.model.bodies().len();
-        if bodies > MAX_BODIES {
-            let what = format!("the scene has {bodies} bodies, the studio shows up to {MAX_BODIES}: ask for fewer");
-            return Err(("studio/size".into(), what));
-        }
+        Opening::check_size(scene.model.bodies().len())?;
         Ok(scene)
+    }
+
+    fn check_size(bodies: usize) -> Result<(), (String, String)> {
+        if bodies <= MAX_BODIES {
+            return Ok(());
+        }
+        let what = format!("the scene has {bodies} bodies, the studio shows up to {MAX_BODIES}: ask for fewer");
+        Err(("studio/size".into(), what))
     }
 }
 
@@ -671,9 +680,11 @@ impl Stage {
         }
     }
 
-    /// Stiffness of a pull \[N/m\]: one that would carry the whole character at 5 cm of stretch.
+    /// Stiffness of a pull \[N/m\]: one that would carry the whole character at 5 cm of stretch, and no weaker than what holds
+    /// it to tracked poses.
     fn pull_stiffness(&self) -> f64 {
-        self.scene.model.mass() * 9.81 / 0.05
+        let weight = self.scene.model.mass() * 9.81;
+        self.scene.model.trackers().iter().map(|tracker| tracker.stiffness).fold(weight / 0.05, f64::max)
     }
 
     /// The spring of a pin, a hundred times a pull.

@@ -2,11 +2,16 @@
 // A capsule is a cylinder and two spheres.
 
 import * as THREE from "three";
+import { RoundedBoxGeometry } from "three/addons/geometries/RoundedBoxGeometry.js";
 import { ConvexGeometry } from "three/addons/geometries/ConvexGeometry.js";
 import type { Frame3, MovingFrame, SceneMessage, Shape } from "./protocol";
 
 /** Muted and told apart by colour-blind eyes by their lightness too. */
-const PALETTE = [0xd8c7ab, 0x6f9fc8, 0xe0a25c, 0x86b98f, 0xc9807d, 0xa58cc0, 0x69b3b0, 0xd3c25a].map((c) => new THREE.Color(c));
+const PALETTE = [0xd8c7ab, 0x6f9fc8, 0xe0a25c, 0x86b98f, 0xc9807d, 0xa58cc0, 0x69b3b0, 0xd3c25a].map((c) =>
+  new THREE.Color(c).lerp(new THREE.Color(0xd9d3c9), 0.25),
+);
+/** With no more sizes of boxes than this, each gets rounded edges of its own; with more, all share one sharp cube. */
+const ROUNDED_SIZES = 4;
 const HOVERED = new THREE.Color(0xffffff);
 
 interface Part {
@@ -56,8 +61,9 @@ export class Figure {
       list.push({ body, local });
       plans.set(geometry, list);
     };
+    const boxes = roundedBoxes(message);
     message.bodies.forEach((body, index) => {
-      for (const shape of body.shapes) place(shape, units, (geometry, local) => add(geometry, index, local));
+      for (const shape of body.shapes) place(shape, units, boxes, (geometry, local) => add(geometry, index, local));
     });
 
     const tracked = new Set(message.trackers.map((tracker) => tracker.body));
@@ -191,6 +197,7 @@ export class Figure {
 function place(
   shape: Shape,
   units: { sphere: THREE.BufferGeometry; cuboid: THREE.BufferGeometry; cylinder: THREE.BufferGeometry },
+  boxes: Map<string, THREE.BufferGeometry>,
   add: (geometry: THREE.BufferGeometry, local: THREE.Matrix4) => void,
 ): void {
   const sized = (x: number, y: number, z: number, along = 0) => {
@@ -200,8 +207,10 @@ function place(
   switch (shape.shape) {
     case "sphere":
       return add(units.sphere, sized(shape.radius, shape.radius, shape.radius));
-    case "cuboid":
-      return add(units.cuboid, sized(...shape.size));
+    case "cuboid": {
+      const rounded = boxes.get(String(shape.size));
+      return rounded ? add(rounded, sized(1, 1, 1)) : add(units.cuboid, sized(...shape.size));
+    }
     case "cylinder":
       return add(units.cylinder, sized(shape.length, shape.radius, shape.radius));
     case "capsule": {
@@ -220,6 +229,17 @@ function place(
       return add(geometry, matrixOf(shape.frame));
     }
   }
+}
+
+/** Boxes with rounded edges by their size, unless there are too many sizes. */
+function roundedBoxes(message: SceneMessage): Map<string, THREE.BufferGeometry> {
+  const boxes = new Map<string, THREE.BufferGeometry>();
+  for (const shape of message.bodies.flatMap((body) => body.shapes)) {
+    if (shape.shape !== "cuboid" || boxes.has(String(shape.size))) continue;
+    if (boxes.size === ROUNDED_SIZES) return new Map();
+    boxes.set(String(shape.size), new RoundedBoxGeometry(...shape.size, 4, 0.3 * Math.min(...shape.size)));
+  }
+  return boxes;
 }
 
 export function matrixOf(frame: Frame3): THREE.Matrix4 {

@@ -40,7 +40,7 @@ const link: Link = new Link({
   },
   frame(frame) {
     if (frame.generation !== scene?.generation) return;
-    latest = frame;
+    latest = panel.frame = frame;
     fresh = true;
   },
   error: (message) => panel.notify(message.message, "error"),

@@ -26,7 +26,9 @@ export class Panel {
   chosen: number | null = null;
   private scene: SceneMessage | null = null;
   private status: StatusMessage | null = null;
-  private frame: MovingFrame | null = null;
+  /** The newest frame, perhaps not yet shown. */
+  frame: MovingFrame | null = null;
+  private shownStep = -1;
   private lastNotice = 0;
   private scrub: number | null = null;
   private shownTakes = "";
@@ -62,6 +64,8 @@ export class Panel {
 
   setScene(scene: SceneMessage): void {
     this.scene = scene;
+    this.frame = null;
+    this.shownStep = -1;
     Object.values(this.plots).forEach((plot) => plot.clear());
     const menu = element<HTMLSelectElement>("scene");
     const [name, parameters] = split(scene.name);
@@ -91,7 +95,7 @@ export class Panel {
     input("script").checked = settings.script;
     element<HTMLSelectElement>("speed").value = String(status.speed);
     const play = element("play");
-    play.textContent = status.playing ? "⏸" : "⏵";
+    play.querySelector("path")!.setAttribute("d", status.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2v12l10-6z");
     play.setAttribute("aria-label", status.playing ? "Pause" : "Play");
     if (document.activeElement !== input("take-name")) input("take-name").value = status.takes[status.take]?.name ?? "";
     this.showValues();
@@ -105,8 +109,6 @@ export class Panel {
   }
 
   setFrame(frame: MovingFrame): void {
-    const previous = this.frame;
-    this.frame = frame;
     const time = input("time");
     if (this.scrub === null && !time.matches(":active")) {
       time.max = String(frame.end);
@@ -121,7 +123,8 @@ export class Panel {
     mode.classList.toggle("failed", frame.failed);
     const slow = frame.behind ? `, ${Number((frame.pace * 100).toPrecision(2))} % of real time` : "";
     element("pace").textContent = frame.playing && frame.pace > 0 ? `${this.status?.settings.solver ?? ""}${slow}` : "";
-    if (!previous || previous.step !== frame.step) {
+    if (this.shownStep !== frame.step) {
+      this.shownStep = frame.step;
       const total = frame.energy.kinetic + frame.energy.gravity + frame.energy.springs;
       this.plots.energy.add(total, frame.energy.kinetic);
       this.plots.gap.add(frame.gap);

@@ -4,7 +4,7 @@ import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
 
 const LIGHT_THEME = { top: 0x8fb3d9, horizon: 0xe9eef4, ground: 0xdfe3e8, line: "#b7c0cc", sun: 2.6, fill: 1.5 };
-const DARK_THEME = { top: 0x0d1219, horizon: 0x2a323d, ground: 0x262c35, line: "#3d4653", sun: 2.2, fill: 0.8 };
+const DARK_THEME = { top: 0x0d1219, horizon: 0x2a323d, ground: 0x4a525e, line: "#66707e", sun: 2.0, fill: 1.4 };
 
 export class Stage {
   readonly renderer: THREE.WebGLRenderer;
@@ -112,7 +112,7 @@ export class Stage {
     this.scene.fog = new THREE.Fog(this.horizon(), radius * 8, radius * 45);
 
     this.home.target.copy(centre);
-    this.home.position.copy(centre).add(new THREE.Vector3(0.55, 0.42, 1).normalize().multiplyScalar(radius * 3.1));
+    this.home.position.copy(centre).add(new THREE.Vector3(0.55, 0.42, 1).normalize().multiplyScalar(radius * 2.6));
     this.goHome();
   }
 

@@ -46,5 +46,5 @@ export async function visit(browser, address, options = {}) {
 
 /** Waits until something holds in the page. The picture may take long; the time is generous. */
 export function until(page, holds, argument) {
-  return page.waitForFunction(holds, argument, { timeout: 60_000, polling: 50 });
+  return page.waitForFunction(holds, argument, { timeout: Number(process.env.PATIENCE ?? 60_000), polling: 50 });
 }
