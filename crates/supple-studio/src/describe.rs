@@ -23,6 +23,8 @@ struct Description<'a> {
 struct BodyLine<'a> {
     name: &'a str,
     mass: f64,
+    /// Pose of the centre of mass at the start of the scene.
+    start: Frame,
     shapes: Vec<ShapeLine>,
 }
 
@@ -89,9 +91,10 @@ struct SceneLine {
 /// The message that describes a scene.
 pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
     let model = &scene.model;
-    let bodies = model.bodies().iter().map(|body| BodyLine {
+    let bodies = model.bodies().iter().zip(&scene.state.bodies).map(|(body, start)| BodyLine {
         name: &body.name,
         mass: body.mass,
+        start: start.pose().into(),
         shapes: body
             .shapes
             .iter()

@@ -167,16 +167,17 @@ export class Figure {
     return new THREE.Matrix4().fromArray(this.worlds, 16 * body);
   }
 
-  /** The box around all shapes where they are now. */
-  box(): THREE.Box3 {
+  /** The box around all shapes at the start of the scene. */
+  startBox(): THREE.Box3 {
     const box = new THREE.Box3();
     const one = new THREE.Box3();
-    const matrix = new THREE.Matrix4();
+    const local = new THREE.Matrix4();
+    const starts = this.message.bodies.map((body) => matrixOf(body.start));
     for (const { mesh, parts } of this.solids) {
       mesh.geometry.computeBoundingBox();
       for (const part of parts) {
-        mesh.getMatrixAt(part.instance, matrix);
-        box.union(one.copy(mesh.geometry.boundingBox!).applyMatrix4(matrix));
+        local.fromArray(part.local).premultiply(starts[part.body]!);
+        box.union(one.copy(mesh.geometry.boundingBox!).applyMatrix4(local));
       }
     }
     return box;
@@ -237,7 +238,7 @@ function roundedBoxes(message: SceneMessage): Map<string, THREE.BufferGeometry> 
   for (const shape of message.bodies.flatMap((body) => body.shapes)) {
     if (shape.shape !== "cuboid" || boxes.has(String(shape.size))) continue;
     if (boxes.size === ROUNDED_SIZES) return new Map();
-    boxes.set(String(shape.size), new RoundedBoxGeometry(...shape.size, 4, 0.3 * Math.min(...shape.size)));
+    boxes.set(String(shape.size), new RoundedBoxGeometry(...shape.size, 4, 0.42 * Math.min(...shape.size)));
   }
   return boxes;
 }

@@ -23,7 +23,6 @@ let latest: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
 let lines: Lines | null = null;
-let fitted = false;
 let hovered: number | null = null;
 let weight = 1;
 let frames = 0;
@@ -93,7 +92,6 @@ function describe(body: number): string {
 function setScene(message: SceneMessage): void {
   scene = message;
   latest = null;
-  fitted = false;
   hovered = null;
   label.hidden = true;
   pull.drop();
@@ -106,6 +104,9 @@ function setScene(message: SceneMessage): void {
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
   weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
+  const box = figure.startBox();
+  const ground = findGround(box);
+  stage.fit(box, ground);
   panel.setScene(message);
   applyLayers();
 }
@@ -119,22 +120,19 @@ function applyLayers(): void {
   fresh = true;
 }
 
-/** The height of the ground: the floor of the world, or lower where the character can hang below it. */
-function groundHeight(box: THREE.Box3): number {
+/** The height of the ground: the floor of the world, or lower where the character can swing below it. Such a box grows to hold the swing. */
+function findGround(box: THREE.Box3): number {
   if (box.min.y >= -0.01) return 0;
   const length = box.getSize(new THREE.Vector3()).length();
-  const highest = Math.max(...scene!.joints.filter((j) => j.parent === null).map((j) => j.parent_frame.position[1]), box.min.y);
-  return Math.min(box.min.y - 0.1 * length, highest - 1.1 * length);
+  const anchors = scene!.joints.filter((j) => j.parent === null).map((j) => j.parent_frame.position[1]);
+  const lowest = Math.min(box.min.y, Math.max(...anchors, box.min.y) - length);
+  box.min.y = lowest;
+  return lowest - 0.1 * length;
 }
 
 function show(frame: MovingFrame): void {
   if (!figure || !lines) return;
   figure.move(frame);
-  if (!fitted) {
-    fitted = true;
-    const box = figure.box();
-    stage.fit(box, groundHeight(box));
-  }
   figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
   const trouble = frame.failed && frame.widest !== null ? (scene!.joints[frame.widest]?.child ?? null) : null;
   figure.colour(layers.gaps, trouble);

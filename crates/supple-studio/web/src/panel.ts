@@ -129,7 +129,7 @@ export class Panel {
       this.plots.energy.add(total, frame.energy.kinetic);
       this.plots.gap.add(frame.gap);
       this.plots.micros.add(frame.micros);
-      element("energy-value").textContent = `${figure(total, "J")}, kinetic ${figure(frame.energy.kinetic, "J")}`;
+      element("energy-value").textContent = figure(total, "J");
       element("gap-value").textContent = figure(frame.gap, "m");
       element("micros-value").textContent = figure(frame.micros * 1e-6, "s");
       this.showReport(frame);

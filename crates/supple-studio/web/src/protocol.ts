@@ -32,7 +32,7 @@ export interface SceneMessage {
   protocol: number;
   generation: number;
   name: string;
-  bodies: { name: string; mass: number; shapes: Shape[] }[];
+  bodies: { name: string; mass: number; start: Frame3; shapes: Shape[] }[];
   joints: Joint[];
   trackers: { name: string; body: number; point: [number, number, number] }[];
   scenes: { name: string; parameters: string; summary: string }[];
