@@ -4,12 +4,14 @@ use crate::protocol::{Request, refusal};
 use crate::simulation::{self, Command, Opening, Published};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
 use rust_embed::RustEmbed;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -213,62 +215,62 @@ async fn socket(State(desk): State<Arc<Desk>>, upgrade: WebSocketUpgrade) -> Res
     })
 }
 
-/// Talks with one client until it goes. Only the latest scene, status and frame are sent, each when the one before has been taken.
-async fn converse(mut socket: WebSocket, client: u64, desk: &Desk) -> Result<(), Over> {
-    let Published { mut scene, mut status, mut frame } = desk.published.clone();
-    let (reply, mut replies) = mpsc::channel(32);
+/// Talks with one client until it goes. Hearing and telling do not wait for one another: who reads slowly is still heard.
+async fn converse(socket: WebSocket, client: u64, desk: &Desk) -> Result<(), Over> {
+    let (out, incoming) = socket.split();
+    let (reply, replies) = mpsc::channel(32);
+    tokio::select! {
+        over = hear(incoming, client, desk, reply) => over,
+        over = tell(out, desk.published.clone(), replies) => over,
+    }
+}
+
+/// Sends answers, and of scene, status and frame the latest, each when the message before has been taken.
+async fn tell(
+    mut out: SplitSink<WebSocket, Message>,
+    mut published: Published,
+    mut replies: mpsc::Receiver<String>,
+) -> Result<(), Over> {
+    let Published { scene, status, frame } = &mut published;
     scene.mark_changed();
     status.mark_changed();
     frame.mark_changed();
     loop {
-        tokio::select! {
+        let message = tokio::select! {
             biased; // a scene before the status and frames that belong to it
-            message = socket.recv() => match message.ok_or(Over)?? {
-                Message::Text(text) => hear(&text, client, desk, &reply, &mut socket).await?,
-                Message::Binary(_) => send(&mut socket, refused("studio/message", "messages are JSON text")).await?,
-                Message::Close(_) => return Ok(()),
-                Message::Ping(_) | Message::Pong(_) => {}
-            },
-            Some(text) = replies.recv() => send(&mut socket, Message::Text(text.into())).await?,
-            changed = scene.changed() => { changed?; let m = latest(&mut scene); send(&mut socket, m).await? }
-            changed = status.changed() => { changed?; let m = latest(&mut status); send(&mut socket, m).await? }
-            changed = frame.changed() => {
-                changed?;
-                let bytes = frame.borrow_and_update().clone();
-                send(&mut socket, Message::Binary(bytes)).await?;
-            }
-        }
+            Some(text) = replies.recv() => Message::Text(text.into()),
+            changed = scene.changed() => { changed?; Message::Text(scene.borrow_and_update().clone()) }
+            changed = status.changed() => { changed?; Message::Text(status.borrow_and_update().clone()) }
+            changed = frame.changed() => { changed?; Message::Binary(frame.borrow_and_update().clone()) }
+        };
+        tokio::time::timeout(PATIENCE, out.send(message)).await.map_err(|_| Over)??;
     }
 }
 
-fn latest(from: &mut tokio::sync::watch::Receiver<Utf8Bytes>) -> Message {
-    Message::Text(from.borrow_and_update().clone())
-}
-
-fn refused(code: &str, what: impl Into<String>) -> Message {
-    Message::Text(refusal(code, what).into())
-}
-
-/// Passes a request on, or answers it when it makes no sense.
+/// Passes requests on, and answers those that make no sense. A full channel makes this client wait, and nobody else.
 async fn hear(
-    text: &str,
+    mut incoming: SplitStream<WebSocket>,
     client: u64,
     desk: &Desk,
-    reply: &mpsc::Sender<String>,
-    socket: &mut WebSocket,
+    reply: mpsc::Sender<String>,
 ) -> Result<(), Over> {
-    match serde_json::from_str::<Request>(text) {
-        // A full channel makes this client wait, and with it its own next messages.
-        Ok(request) => {
-            let reply = reply.clone();
-            desk.commands.send(Command::Ask { client, request, reply }).await.map_err(|_| Over)
-        }
-        Err(error) => send(socket, refused("studio/message", format!("the message is not understood: {error}"))).await,
+    while let Some(message) = incoming.next().await {
+        let refused = match message? {
+            Message::Text(text) => match serde_json::from_str::<Request>(&text) {
+                Ok(request) => {
+                    let command = Command::Ask { client, request, reply: reply.clone() };
+                    desk.commands.send(command).await.map_err(|_| Over)?;
+                    continue;
+                }
+                Err(error) => refusal("studio/message", format!("the message is not understood: {error}")),
+            },
+            Message::Binary(_) => refusal("studio/message", "messages are JSON text"),
+            Message::Close(_) => return Ok(()),
+            Message::Ping(_) | Message::Pong(_) => continue,
+        };
+        reply.send(refused).await.map_err(|_| Over)?;
     }
-}
-
-async fn send(socket: &mut WebSocket, message: Message) -> Result<(), Over> {
-    tokio::time::timeout(PATIENCE, socket.send(message)).await.map_err(|_| Over)?.map_err(|_| Over)
+    Ok(())
 }
 
 /// The conversation is over: the client went, or the simulation stopped.

@@ -43,7 +43,7 @@ pub fn write(timeline: &Timeline, current: usize) -> Vec<u8> {
     out
 }
 
-/// Reads what [`write`] wrote. Everything is checked; a file that was not written so gives an error, never a panic.
+/// Reads what [`write()`] wrote. Everything is checked; a file that was not written so gives an error, never a panic.
 pub fn read(bytes: &[u8]) -> Result<TakeFile, TakeError> {
     let mut from = Bytes(bytes);
     if from.take(MAGIC.len()).ok() != Some(MAGIC) {
