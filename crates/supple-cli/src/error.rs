@@ -4,7 +4,8 @@ use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::Path;
 use supple::scenes::catalogue;
-use supple::{SceneError, StepError};
+use supple::{SceneError, StepError, TakeError};
+use supple_studio::StudioError;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -65,6 +66,32 @@ impl Error {
             format!("cannot write {}: {}", path.display(), without_number(error)),
             "check that its folder exists, may be written to and has room",
         )
+    }
+
+    /// A file cannot be read.
+    pub(crate) fn input(path: &Path, error: &io::Error) -> Error {
+        Error::wrong(
+            "cli/input-file",
+            format!("cannot read {}: {}", path.display(), without_number(error)),
+            "check that it exists and may be read",
+        )
+    }
+
+    /// A take cannot be opened or done again.
+    pub(crate) fn take(error: &TakeError) -> Error {
+        let message = strip_code(&error.to_string(), error.code());
+        match error {
+            TakeError::Replay { .. } => Error::failed(error.code(), message),
+            _ => Error::wrong(error.code(), message, "check that the file is whole and of this version"),
+        }
+    }
+
+    /// The studio cannot open.
+    pub(crate) fn studio(error: &StudioError) -> Error {
+        match error {
+            StudioError::Take(error) => Error::take(error),
+            error => Error::failed(error.code(), strip_code(&error.to_string(), error.code())),
+        }
     }
 
     /// Writing to standard output failed.

@@ -7,11 +7,13 @@ mod bench;
 mod error;
 mod inspect;
 mod output;
+mod replay;
 mod scenes;
 mod settings;
 mod simulate;
 mod table;
 mod terminal;
+mod view;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::Error;
@@ -19,7 +21,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use terminal::Terminal;
 
-/// Articulated characters by physics: simulate, measure and inspect them.
+/// Articulated characters by physics: see, pull, simulate, measure and inspect them. Without a command: the studio.
 #[derive(Parser, Debug)]
 #[command(name = "supple", version, max_term_width = 100, subcommand_value_name = "COMMAND")]
 #[command(after_help = "Exit status: 0 done, 1 the run failed, 2 the call or a file is wrong.")]
@@ -33,6 +35,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    View(view::ViewArgs),
     Simulate(simulate::SimulateArgs),
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
@@ -68,12 +71,13 @@ fn run() -> Result<ExitCode, Error> {
     };
     let terminal = Terminal::new(cli.quiet);
     match &cli.command {
+        Some(Command::View(args)) => view::run(args, &terminal)?,
         Some(Command::Simulate(args)) => simulate::run(args, &terminal)?,
         Some(Command::Bench(args)) => bench::run(args, &terminal)?,
         Some(Command::Inspect(args)) => inspect::run(args, &terminal)?,
         Some(Command::Scenes(args)) => scenes::run(args, &terminal)?,
         Some(Command::Completions { shell }) => completions(*shell)?,
-        None => Cli::command().color(colour).print_help().map_err(Error::stdout)?,
+        None => view::run(&view::ViewArgs::default(), &terminal)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,10 @@ use crate::table::{Align, Table};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
+use std::path::Path;
 use supple::Scene;
 use supple::scenes::catalogue;
+use supple::timeline::file::{self, TakeFile};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -51,7 +53,26 @@ pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
 /// Endings of files that later versions open.
 const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
 
-/// Opens what SCENE names.
+/// What SCENE may name.
+pub(crate) enum Opened {
+    /// A scene at its start.
+    Scene(Scene),
+    /// Recorded takes with their scene.
+    Takes(Scene, TakeFile),
+}
+
+/// Opens a scene or a take.
+pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
+    if !text.to_lowercase().ends_with(".take") {
+        return open(text).map(Opened::Scene);
+    }
+    let bytes = std::fs::read(text).map_err(|e| Error::input(Path::new(text), &e))?;
+    let file = file::read(&bytes).map_err(|e| Error::take(&e))?;
+    let scene = open(file.timeline.scene())?;
+    Ok(Opened::Takes(scene, file))
+}
+
+/// Opens what SCENE names, where a take makes no sense.
 pub(crate) fn open(text: &str) -> Result<Scene, Error> {
     if is_file(text) {
         return Err(Error::wrong(

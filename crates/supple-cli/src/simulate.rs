@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::output::{self, Files, Trajectory};
+use crate::scenes::Opened;
 use crate::settings::{self, Settings};
 use crate::table::{self, count, figure, fraction, given, grouped};
 use crate::terminal::Terminal;
@@ -14,7 +15,7 @@ use supple::{Input, Scene, Solver, Work, measure, step};
 /// Run a scene without a window
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
-    /// A built-in scene, with parameters after a colon: hand, chain:1000
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a .take file, which is done again
     scene: String,
     /// Write a file, by its ending: .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
@@ -126,7 +127,18 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
-    let scene = crate::scenes::open(&args.scene)?;
+    let scene = match crate::scenes::open_any(&args.scene)? {
+        Opened::Scene(scene) => scene,
+        Opened::Takes(scene, file) => {
+            if args.dt.is_some() || !args.set.is_empty() || !args.output.is_empty() {
+                return Err(Error::setting(
+                    "a take is done again with the inputs it recorded",
+                    "leave out --dt, --set and -o",
+                ));
+            }
+            return crate::replay::run(&scene, &file, args.json, terminal);
+        }
+    };
     let mut input = scene.input.clone();
     input.solver = match (args.solver, input.solver) {
         (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),

@@ -51,9 +51,9 @@ fn version_and_help() {
     let version = supple(&["--version"]);
     assert!(version.status.success());
     assert_eq!(stdout(&version), format!("supple {}\n", env!("CARGO_PKG_VERSION")));
-    let help = supple(&[]);
+    let help = supple(&["--help"]);
     assert!(help.status.success());
-    for word in ["simulate", "bench", "inspect", "scenes", "completions"] {
+    for word in ["view", "simulate", "bench", "inspect", "scenes", "completions"] {
         assert!(stdout(&help).contains(word), "{word}");
     }
 }

@@ -36,6 +36,7 @@ pub mod model;
 pub mod scenes;
 pub mod solver;
 pub mod step;
+pub mod timeline;
 
 pub use glam;
 pub use input::{Drag, Input, JointInput, Target};
@@ -48,6 +49,7 @@ pub use model::{
 pub use scenes::{Scene, SceneError};
 pub use solver::{Solver, Tree, TreeScheme};
 pub use step::{CrowdError, Report, StepError, Work, step, step_crowd};
+pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 
 /// The program of the README, kept running.
 #[cfg(doctest)]

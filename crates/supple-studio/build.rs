@@ -1,0 +1,100 @@
+//! Builds the page into `OUT_DIR/page`, in three tiers:
+//!
+//! 1. `web/package.json` and npm are there: npm builds it.
+//! 2. `web/dist` is there (in a published package): it is copied.
+//! 3. Otherwise a page that says how to get the real one.
+//!
+//! `SUPPLE_PAGE=require` makes a failed first tier an error, for releases; `SUPPLE_PAGE=skip` goes past it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=SUPPLE_PAGE");
+    let web = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("web");
+    for part in ["src", "index.html", "package.json", "package-lock.json", "vite.config.ts", "dist"] {
+        if web.join(part).exists() {
+            println!("cargo:rerun-if-changed={}", web.join(part).display());
+        }
+    }
+    let page = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("page");
+    let wish = env::var("SUPPLE_PAGE").unwrap_or_default();
+    let _ = fs::remove_dir_all(&page);
+
+    let built = if !web.join("package.json").is_file() || env::var_os("DOCS_RS").is_some() || wish == "skip" {
+        Err("it was not asked to".to_owned())
+    } else {
+        with_npm(&web, &page)
+    };
+    if built.is_ok() {
+        return;
+    }
+    if let (Err(reason), "require") = (&built, wish.as_str()) {
+        panic!("the studio's page could not be built with npm: {reason}");
+    }
+    if web.join("dist/index.html").is_file() && copy(&web.join("dist"), &page).is_ok() {
+        return;
+    }
+    if let Err(reason) = built {
+        println!("cargo:warning=the studio gets a placeholder page: npm did not build the real one ({reason})");
+    }
+    let _ = fs::remove_dir_all(&page);
+    fs::create_dir_all(&page).expect("OUT_DIR can be written");
+    fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written");
+}
+
+/// Installs what the page needs, if that was not done since the lock file changed, and builds it.
+fn with_npm(web: &Path, page: &Path) -> Result<(), String> {
+    let changed = |path: &str| fs::metadata(web.join(path)).and_then(|data| data.modified()).ok();
+    if changed("node_modules/.package-lock.json") < changed("package-lock.json")
+        || !web.join("node_modules/vite").is_dir()
+    {
+        npm(web, &["ci", "--no-audit", "--no-fund"]).or_else(|_| npm(web, &["install", "--no-audit", "--no-fund"]))?;
+    }
+    npm(web, &["run", "build", "--", "--outDir", &page.to_string_lossy(), "--emptyOutDir"])?;
+    if page.join("index.html").is_file() { Ok(()) } else { Err("it made no index.html".into()) }
+}
+
+fn npm(web: &Path, words: &[&str]) -> Result<(), String> {
+    let name = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    let output = Command::new(name).args(words).current_dir(web).output().map_err(|e| format!("{name}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    Err(format!("npm {} failed: {last}", words[0]))
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+const PLACEHOLDER: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Supple</title>
+<style>
+  :root { color-scheme: light dark }
+  body { font: 1.1rem/1.6 system-ui, sans-serif; max-width: 38rem; margin: 4rem auto; padding: 0 1rem }
+</style>
+<h1>The studio's page is not in this binary</h1>
+<p>This <code>supple</code> was built on a machine without npm, so its page could not be made. Everything else works: the
+simulation runs, and programs can talk to it over the WebSocket at <code>/socket</code>.</p>
+<p>To get the page, install Node.js 20.19 or newer (which brings npm) and build again:</p>
+<pre>SUPPLE_PAGE=require cargo build --release</pre>
+<p>The build then says why if the page cannot be made.</p>
+</html>
+"#;

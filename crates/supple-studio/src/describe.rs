@@ -1,0 +1,154 @@
+//! The scene as the page needs it: shapes, joints, limits, trackers, and the list of scenes.
+
+use crate::protocol::{PROTOCOL, json};
+use serde::Serialize;
+use supple::scenes::catalogue;
+use supple::{Joint, Pose, Range, Scene, Shape};
+
+#[derive(Serialize)]
+struct Description<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    protocol: u16,
+    generation: u32,
+    name: &'a str,
+    bodies: Vec<BodyLine<'a>>,
+    joints: Vec<JointLine<'a>>,
+    trackers: Vec<TrackerLine<'a>>,
+    scenes: Vec<SceneLine>,
+    solvers: [&'static str; 1],
+}
+
+#[derive(Serialize)]
+struct BodyLine<'a> {
+    name: &'a str,
+    mass: f64,
+    /// Pose of the centre of mass at the start of the scene.
+    start: Frame,
+    shapes: Vec<ShapeLine>,
+}
+
+#[derive(Serialize)]
+struct ShapeLine {
+    #[serde(flatten)]
+    solid: Solid,
+    frame: Frame,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "shape", rename_all = "snake_case")]
+enum Solid {
+    Sphere { radius: f64 },
+    Cuboid { size: [f64; 3] },
+    Capsule { length: f64, radius: f64 },
+    Cylinder { length: f64, radius: f64 },
+    Hull { points: Vec<[f64; 3]> },
+    Mesh { vertices: Vec<[f64; 3]>, triangles: Vec<[u32; 3]> },
+}
+
+/// Position, and rotation as x, y, z, w.
+#[derive(Serialize)]
+struct Frame {
+    position: [f64; 3],
+    rotation: [f64; 4],
+}
+
+impl From<Pose> for Frame {
+    fn from(pose: Pose) -> Frame {
+        Frame { position: pose.translation.to_array(), rotation: pose.rotation.to_array() }
+    }
+}
+
+#[derive(Serialize)]
+struct JointLine<'a> {
+    name: &'a str,
+    kind: String,
+    child: u32,
+    parent: Option<u32>,
+    child_frame: Frame,
+    parent_frame: Frame,
+    /// The axis about which turns are counted: 0, 1 or 2.
+    turning_axis: Option<usize>,
+    angle: Option<[f64; 2]>,
+    swing: Option<[f64; 2]>,
+    slide: Option<[f64; 2]>,
+}
+
+#[derive(Serialize)]
+struct TrackerLine<'a> {
+    name: &'a str,
+    body: u32,
+    point: [f64; 3],
+}
+
+#[derive(Serialize)]
+struct SceneLine {
+    name: &'static str,
+    parameters: &'static str,
+    summary: &'static str,
+}
+
+/// The message that describes a scene.
+pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
+    let model = &scene.model;
+    let bodies = model.bodies().iter().zip(&scene.state.bodies).map(|(body, start)| BodyLine {
+        name: &body.name,
+        mass: body.mass,
+        start: start.pose().into(),
+        shapes: body
+            .shapes
+            .iter()
+            .map(|s| ShapeLine { solid: solid(&s.shape), frame: s.body_from_shape.into() })
+            .collect(),
+    });
+    let trackers = model.trackers().iter().map(|tracker| TrackerLine {
+        name: &tracker.name,
+        body: tracker.body.0,
+        point: tracker.point.to_array(),
+    });
+    let scenes = catalogue().iter().map(|info| SceneLine {
+        name: info.name,
+        parameters: info.parameters,
+        summary: info.summary,
+    });
+    json(&Description {
+        kind: "scene",
+        protocol: PROTOCOL,
+        generation,
+        name: &scene.name,
+        bodies: bodies.collect(),
+        joints: model.joints().iter().map(joint).collect(),
+        trackers: trackers.collect(),
+        scenes: scenes.collect(),
+        solvers: ["tree"],
+    })
+}
+
+fn joint(joint: &Joint) -> JointLine<'_> {
+    let ends = |range: Option<Range>| range.map(|r| [r.min, r.max]);
+    JointLine {
+        name: &joint.name,
+        kind: joint.mask.name(),
+        child: joint.child.0,
+        parent: joint.parent.map(|p| p.0),
+        child_frame: joint.child_from_joint.into(),
+        parent_frame: joint.parent_from_joint.into(),
+        turning_axis: joint.turning_axis(),
+        angle: ends(joint.limits.angle),
+        swing: joint.limits.swing.map(|s| [s.about_y, s.about_z]),
+        slide: ends(joint.limits.slide),
+    }
+}
+
+fn solid(shape: &Shape) -> Solid {
+    match shape {
+        Shape::Sphere { radius } => Solid::Sphere { radius: *radius },
+        Shape::Cuboid { size } => Solid::Cuboid { size: size.to_array() },
+        Shape::Capsule { length, radius } => Solid::Capsule { length: *length, radius: *radius },
+        Shape::Cylinder { length, radius } => Solid::Cylinder { length: *length, radius: *radius },
+        Shape::Hull { points } => Solid::Hull { points: points.iter().map(|p| p.to_array()).collect() },
+        Shape::Mesh { vertices, triangles } => {
+            Solid::Mesh { vertices: vertices.iter().map(|p| p.to_array()).collect(), triangles: triangles.clone() }
+        }
+    }
+}

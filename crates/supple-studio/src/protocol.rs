@@ -1,0 +1,166 @@
+//! The text messages, as JSON. `docs/protocol.md` tells them to the authors of clients.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the protocol, told with every scene and in every frame.
+pub(crate) const PROTOCOL: u16 = 1;
+
+/// What a client may ask.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Run.
+    Play,
+    /// Stop where it is.
+    Pause,
+    /// Stop, and do this many steps.
+    Step {
+        #[serde(default = "one")]
+        count: u32,
+    },
+    /// Seconds simulated per second of real time.
+    Speed { factor: f64 },
+    /// Change settings: all that are given, or none when one is wrong.
+    Set(Change),
+    /// Start or move a pull at a body.
+    Drag {
+        /// Tells several pulls of one client apart.
+        #[serde(default)]
+        pointer: u32,
+        body: u32,
+        /// In body coordinates.
+        point: [f64; 3],
+        target: [f64; 3],
+        /// Multiplies the stiffness of the pull.
+        #[serde(default = "unit")]
+        strength: f64,
+    },
+    /// End a pull.
+    Release {
+        #[serde(default)]
+        pointer: u32,
+    },
+    /// Hold a body where it is, or let it go.
+    Pin { body: u32, on: bool },
+    /// Target poses by the name of the tracker; null lets the scene drive that tracker again.
+    Targets { poses: BTreeMap<String, Option<TargetPose>> },
+    /// Open a built-in scene.
+    Open { scene: String },
+    /// Go to a step of a take.
+    Seek { take: usize, step: u64 },
+    /// Give a take a name.
+    Rename { take: usize, name: String },
+}
+
+fn one() -> u32 {
+    1
+}
+fn unit() -> f64 {
+    1.0
+}
+
+/// New values of settings; what is left out stays.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    pub(crate) dt: Option<f64>,
+    pub(crate) substeps: Option<u32>,
+    pub(crate) gravity: Option<[f64; 3]>,
+    pub(crate) stiffness_scale: Option<f64>,
+    pub(crate) damping_scale: Option<f64>,
+    pub(crate) torques: Option<bool>,
+    /// Whether the scene's own script acts.
+    pub(crate) script: Option<bool>,
+    /// Scales of single joints.
+    #[serde(default)]
+    pub(crate) joints: Vec<JointChange>,
+}
+
+/// New scales of one joint.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JointChange {
+    pub(crate) joint: u32,
+    pub(crate) stiffness_scale: f64,
+    pub(crate) damping_scale: f64,
+}
+
+/// Where a tracker should be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TargetPose {
+    pub(crate) position: [f64; 3],
+    /// x, y, z, w.
+    pub(crate) rotation: [f64; 4],
+    #[serde(default)]
+    pub(crate) linear: [f64; 3],
+    #[serde(default)]
+    pub(crate) angular: [f64; 3],
+}
+
+/// The present settings, takes and switches.
+#[derive(Debug, Serialize)]
+pub(crate) struct Status<'a> {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) generation: u32,
+    pub(crate) playing: bool,
+    pub(crate) speed: f64,
+    pub(crate) settings: Settings,
+    pub(crate) pins: Vec<u32>,
+    pub(crate) take: usize,
+    pub(crate) takes: Vec<TakeLine<'a>>,
+    /// Bytes held by the takes.
+    pub(crate) bytes: usize,
+    /// The last thing that everyone should know.
+    pub(crate) notice: Option<&'a Notice>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Settings {
+    pub(crate) solver: &'static str,
+    pub(crate) dt: f64,
+    pub(crate) substeps: u32,
+    pub(crate) gravity: [f64; 3],
+    pub(crate) stiffness_scale: f64,
+    pub(crate) damping_scale: f64,
+    pub(crate) torques: bool,
+    pub(crate) script: bool,
+    /// Joints whose scales are not 1, with stiffness and damping.
+    pub(crate) joints: Vec<(usize, f64, f64)>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TakeLine<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) parent: Option<usize>,
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+}
+
+/// A message to everyone, numbered so that a page shows it once.
+#[derive(Debug, Serialize)]
+pub(crate) struct Notice {
+    pub(crate) number: u64,
+    pub(crate) level: &'static str,
+    pub(crate) text: String,
+}
+
+/// A request that was refused.
+#[derive(Debug, Serialize)]
+pub(crate) struct Refusal {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    code: String,
+    message: String,
+}
+
+/// A request that was refused, as a message.
+pub(crate) fn refusal(code: &str, message: impl Into<String>) -> String {
+    json(&Refusal { kind: "error", code: code.to_owned(), message: message.into() })
+}
+
+pub(crate) fn json(message: &impl Serialize) -> String {
+    serde_json::to_string(message).expect("a message of plain fields is JSON")
+}

@@ -1,0 +1,314 @@
+//! The server: the page, its WebSocket, and takes as files. It listens on this machine only.
+
+use crate::protocol::{Request, refusal};
+use crate::simulation::{self, Command, Opening, Published};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use rust_embed::RustEmbed;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The page, as built by `build.rs`.
+#[derive(RustEmbed)]
+#[folder = "$OUT_DIR/page"]
+struct Page;
+
+/// The port that is tried first.
+const PORT: u16 = 7411;
+/// How many ports after it are tried.
+const PORTS: u16 = 20;
+/// The longest text message \[bytes\]: target poses of a character of some hundred trackers.
+const MAX_MESSAGE: usize = 1 << 18;
+/// The largest take that may be opened \[bytes\].
+const MAX_TAKE: usize = 1 << 30;
+/// A client that takes nothing for so long is let go.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A studio that listens.
+#[derive(Debug)]
+pub struct Studio {
+    listener: TcpListener,
+    opening: Opening,
+}
+
+/// Why a studio cannot open.
+#[derive(Debug, thiserror::Error)]
+pub enum StudioError {
+    /// No port could be had.
+    #[error("ports {first} to {last} of 127.0.0.1 cannot be used ({error}): give another with --port [studio/port]")]
+    Port {
+        /// The first tried.
+        first: u16,
+        /// The last tried.
+        last: u16,
+        /// What the system said of the last.
+        error: io::Error,
+    },
+    /// The server could not be started.
+    #[error("the server cannot be started: {0} [studio/server]")]
+    Server(#[from] io::Error),
+    /// The takes cannot be shown.
+    #[error(transparent)]
+    Take(#[from] supple::TakeError),
+}
+
+impl StudioError {
+    /// Stable code, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StudioError::Port { .. } => "studio/port",
+            StudioError::Server(_) => "studio/server",
+            StudioError::Take(error) => error.code(),
+        }
+    }
+}
+
+impl Studio {
+    /// Listens on 127.0.0.1, at the port asked for or the next one that is free.
+    pub fn bind(opening: Opening, port: Option<u16>) -> Result<Studio, StudioError> {
+        let first = port.unwrap_or(PORT);
+        let last = if first == 0 { 0 } else { first.saturating_add(PORTS) };
+        let mut error = None;
+        for port in first..=last {
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                Ok(listener) => return Ok(Studio { listener, opening }),
+                Err(e) => error = Some(e),
+            }
+        }
+        Err(StudioError::Port { first, last, error: error.expect("at least one port was tried") })
+    }
+
+    /// Where the page is: `http://127.0.0.1:7411/`.
+    pub fn address(&self) -> Result<String, StudioError> {
+        Ok(format!("http://{}/", self.listener.local_addr()?))
+    }
+
+    /// Serves until the process is told to stop (Ctrl-C).
+    pub fn serve(self) -> Result<(), StudioError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let result = runtime.block_on(async {
+            tokio::select! {
+                result = self.run() => result,
+                _ = tokio::signal::ctrl_c() => Ok(()),
+            }
+        });
+        runtime.shutdown_timeout(Duration::from_millis(200));
+        result
+    }
+
+    /// Serves within a runtime, until the future is dropped.
+    pub async fn run(self) -> Result<(), StudioError> {
+        self.listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let (commands, published) = simulation::start(self.opening, tokio::runtime::Handle::current())?;
+        let desk = Arc::new(Desk { commands, published, clients: AtomicU64::new(0) });
+        let app = Router::new()
+            .route("/", get(|| async { file("index.html") }))
+            .route("/socket", get(socket))
+            .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
+            .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
+            .layer(middleware::from_fn(guard))
+            .with_state(desk);
+        Ok(axum::serve(listener, app).await?)
+    }
+}
+
+/// What every connection needs.
+struct Desk {
+    commands: mpsc::Sender<Command>,
+    published: Published,
+    clients: AtomicU64,
+}
+
+/// A file of the page.
+fn file(path: &str) -> Response {
+    let Some(file) = Page::get(path) else {
+        return (StatusCode::NOT_FOUND, "there is no such page").into_response();
+    };
+    let kind = match path.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        _ => "application/octet-stream",
+    };
+    let keep = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], file.data.into_owned()).into_response()
+}
+
+/// Refuses requests that come from elsewhere than a page of this server: a foreign `Origin`, or a `Host` that is not this machine (a
+/// name of another site made to point here). Programs send no `Origin` and are let in.
+async fn guard(request: axum::extract::Request, next: Next) -> Response {
+    if let Err(reason) = admitted(request.headers()) {
+        return (StatusCode::FORBIDDEN, reason).into_response();
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let policy =
+        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
+    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(policy));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn admitted(headers: &HeaderMap) -> Result<(), &'static str> {
+    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).ok_or("the request names no host")?;
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    if !["127.0.0.1", "localhost"].contains(&name) {
+        return Err("this server answers to 127.0.0.1 and localhost only");
+    }
+    match headers.get(header::ORIGIN).map(|o| o.to_str()) {
+        None => Ok(()),
+        Some(Ok(origin)) if origin.strip_prefix("http://") == Some(host) => Ok(()),
+        Some(_) => Err("pages of other sites may not reach the studio"),
+    }
+}
+
+async fn save(State(desk): State<Arc<Desk>>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if desk.commands.send(Command::Save(reply)).await.is_err() {
+        return stopped();
+    }
+    let Ok((name, bytes)) = answer.await else { return stopped() };
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    (headers, bytes).into_response()
+}
+
+async fn load(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if desk.commands.send(Command::Load(body.to_vec(), reply)).await.is_err() {
+        return stopped();
+    }
+    match answer.await {
+        Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Err((code, text))) => (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+        Err(_) => stopped(),
+    }
+}
+
+fn stopped() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the simulation has stopped: start supple again").into_response()
+}
+
+async fn socket(State(desk): State<Arc<Desk>>, upgrade: WebSocketUpgrade) -> Response {
+    // The write buffer is small on purpose: what a slow client has not taken is not kept for it.
+    upgrade.max_message_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(move |socket| async move {
+        let client = desk.clients.fetch_add(1, Ordering::Relaxed);
+        let _ = converse(socket, client, &desk).await;
+        let _ = desk.commands.send(Command::Gone { client }).await;
+    })
+}
+
+/// Talks with one client until it goes. Hearing and telling do not wait for one another: who reads slowly is still heard.
+async fn converse(socket: WebSocket, client: u64, desk: &Desk) -> Result<(), Over> {
+    let (out, incoming) = socket.split();
+    let (reply, replies) = mpsc::channel(32);
+    tokio::select! {
+        over = hear(incoming, client, desk, reply) => over,
+        over = tell(out, desk.published.clone(), replies) => over,
+    }
+}
+
+/// Sends answers, and of scene, status and frame the latest, each when the message before has been taken.
+async fn tell(
+    mut out: SplitSink<WebSocket, Message>,
+    mut published: Published,
+    mut replies: mpsc::Receiver<String>,
+) -> Result<(), Over> {
+    let Published { scene, status, frame } = &mut published;
+    scene.mark_changed();
+    status.mark_changed();
+    frame.mark_changed();
+    loop {
+        let message = tokio::select! {
+            biased; // a scene before the status and frames that belong to it
+            Some(text) = replies.recv() => Message::Text(text.into()),
+            changed = scene.changed() => { changed?; Message::Text(scene.borrow_and_update().clone()) }
+            changed = status.changed() => { changed?; Message::Text(status.borrow_and_update().clone()) }
+            changed = frame.changed() => { changed?; Message::Binary(frame.borrow_and_update().clone()) }
+        };
+        tokio::time::timeout(PATIENCE, out.send(message)).await.map_err(|_| Over)??;
+    }
+}
+
+/// Passes requests on, and answers those that make no sense. A full channel makes this client wait, and nobody else.
+async fn hear(
+    mut incoming: SplitStream<WebSocket>,
+    client: u64,
+    desk: &Desk,
+    reply: mpsc::Sender<String>,
+) -> Result<(), Over> {
+    while let Some(message) = incoming.next().await {
+        let refused = match message? {
+            Message::Text(text) => match serde_json::from_str::<Request>(&text) {
+                Ok(request) => {
+                    let command = Command::Ask { client, request, reply: reply.clone() };
+                    desk.commands.send(command).await.map_err(|_| Over)?;
+                    continue;
+                }
+                Err(error) => refusal("studio/message", format!("the message is not understood: {error}")),
+            },
+            Message::Binary(_) => refusal("studio/message", "messages are JSON text"),
+            Message::Close(_) => return Ok(()),
+            Message::Ping(_) | Message::Pong(_) => continue,
+        };
+        reply.send(refused).await.map_err(|_| Over)?;
+    }
+    Ok(())
+}
+
+/// The conversation is over: the client went, or the simulation stopped.
+struct Over;
+
+impl From<axum::Error> for Over {
+    fn from(_: axum::Error) -> Over {
+        Over
+    }
+}
+
+impl From<tokio::sync::watch::error::RecvError> for Over {
+    fn from(_: tokio::sync::watch::error::RecvError) -> Over {
+        Over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_this_server_are_admitted() {
+        let ask = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            admitted(&headers).is_ok()
+        };
+        assert!(ask("127.0.0.1:7411", Some("http://127.0.0.1:7411")));
+        assert!(ask("localhost:7411", Some("http://localhost:7411")));
+        assert!(ask("127.0.0.1:7411", None));
+        assert!(!ask("127.0.0.1:7411", Some("http://127.0.0.1:8000")));
+        assert!(!ask("127.0.0.1:7411", Some("https://example.org")));
+        assert!(!ask("127.0.0.1:7411", Some("null")));
+        assert!(!ask("example.org:7411", Some("http://example.org:7411")));
+        assert!(!ask("example.org", None));
+    }
+}

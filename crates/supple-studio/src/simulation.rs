@@ -1,0 +1,750 @@
+//! The simulation: one thread that owns scene, state, input and takes, paced to real time.
+//!
+//! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
+
+use crate::describe::describe;
+use crate::frame::{self, Puller, Shown};
+use crate::protocol::{self, Change, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal};
+use axum::body::Bytes;
+use axum::extract::ws::Utf8Bytes;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use supple::glam::{DQuat, DVec3};
+use supple::timeline::file::{self, TakeFile};
+use supple::{
+    BodyId, Drag, Fork, Input, JointInput, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline, Twist,
+    Work, step,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The largest scene that the page is asked to draw.
+pub const MAX_BODIES: usize = 20_000;
+/// Takes of one session stop growing here \[bytes\].
+const MAX_TAKE_BYTES: usize = 1 << 30;
+/// Pulls of all clients together.
+const MAX_DRAGS: usize = 64;
+/// Frames are this far apart at least: more than a screen shows is not made.
+const FRAME_INTERVAL: Duration = Duration::from_micros(8_000);
+/// How far simulated time may lag before it gives up catching up.
+const MAX_LAG: Duration = Duration::from_millis(50);
+/// Commands that are heard between two steps, so that a flood of them does not stop the run.
+const COMMANDS_A_STEP: usize = 256;
+/// Over this time the pace is measured.
+const PACE_WINDOW: Duration = Duration::from_millis(500);
+
+/// What a studio begins with.
+#[derive(Debug)]
+pub enum Opening {
+    /// A scene at its start.
+    Scene(Scene),
+    /// Takes, at the end of the one that was being looked at.
+    Takes(Scene, TakeFile),
+}
+
+impl Opening {
+    /// Opens a built-in scene by its name.
+    pub fn scene(name: &str) -> Result<Opening, (String, String)> {
+        // The size stands first after the colon: what is too large is not built first.
+        let size = name.split_once(':').and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
+        Opening::check_size(size.unwrap_or(0))?;
+        let scene = Scene::parse(name).map_err(|e| (e.code().to_owned(), e.to_string()))?;
+        Opening::checked(scene).map(Opening::Scene)
+    }
+
+    /// Opens the bytes of a `.take` file.
+    pub fn takes(bytes: &[u8]) -> Result<Opening, (String, String)> {
+        let file = file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?;
+        let Opening::Scene(scene) = Opening::scene(file.timeline.scene())? else {
+            unreachable!("a scene was asked for")
+        };
+        Ok(Opening::Takes(scene, file))
+    }
+
+    fn checked(scene: Scene) -> Result<Scene, (String, String)> {
+        Opening::check_size(scene.model.bodies().len())?;
+        Ok(scene)
+    }
+
+    fn check_size(bodies: usize) -> Result<(), (String, String)> {
+        if bodies <= MAX_BODIES {
+            return Ok(());
+        }
+        let what = format!("the scene has {bodies} bodies, the studio shows up to {MAX_BODIES}: ask for fewer");
+        Err(("studio/size".into(), what))
+    }
+}
+
+/// What reaches the simulation.
+pub(crate) enum Command {
+    /// A client asks for something; refusals go back to it alone.
+    Ask { client: u64, request: Request, reply: mpsc::Sender<String> },
+    /// A client is gone: its pulls end.
+    Gone { client: u64 },
+    /// The takes as a file.
+    Save(oneshot::Sender<(String, Vec<u8>)>),
+    /// A file replaces scene and takes.
+    Load(Vec<u8>, oneshot::Sender<Result<(), (String, String)>>),
+}
+
+/// The latest of everything, for every client.
+#[derive(Clone)]
+pub(crate) struct Published {
+    pub(crate) scene: watch::Receiver<Utf8Bytes>,
+    pub(crate) status: watch::Receiver<Utf8Bytes>,
+    pub(crate) frame: watch::Receiver<Bytes>,
+}
+
+/// Starts the thread. It ends when every sender of commands is gone.
+pub(crate) fn start(
+    opening: Opening,
+    runtime: tokio::runtime::Handle,
+) -> Result<(mpsc::Sender<Command>, Published), TakeError> {
+    let (commands, inbox) = mpsc::channel(256);
+    let (scene_out, scene) = watch::channel(Utf8Bytes::default());
+    let (status_out, status) = watch::channel(Utf8Bytes::default());
+    let (frame_out, frame) = watch::channel(Bytes::new());
+    let mut simulation = Simulation {
+        stage: Stage::open(opening, 0)?,
+        playing: true,
+        speed: 1.0,
+        notice: None,
+        scene_out,
+        status_out,
+        frame_out,
+    };
+    simulation.publish_all();
+    std::thread::Builder::new()
+        .name("simulation".into())
+        .spawn(move || simulation.run(inbox, runtime))
+        .expect("a thread can be started");
+    Ok((commands, Published { scene, status, frame }))
+}
+
+struct Simulation {
+    stage: Stage,
+    playing: bool,
+    /// Simulated per real time, as wished.
+    speed: f64,
+    notice: Option<Notice>,
+    scene_out: watch::Sender<Utf8Bytes>,
+    status_out: watch::Sender<Utf8Bytes>,
+    frame_out: watch::Sender<Bytes>,
+}
+
+/// A scene with its takes and all that is changed by hand. Opening another scene makes another one.
+struct Stage {
+    generation: u32,
+    scene: Scene,
+    work: Work,
+    timeline: Timeline,
+    take: usize,
+    now: Moment,
+    /// The settings of the next live step; its lists of targets, drags and wrenches are empty.
+    settings: Input,
+    /// Whether the scene's script acts; when it does not, trackers hold `held`.
+    script: bool,
+    held: Vec<Option<Target>>,
+    /// Targets that clients stream in, by tracker.
+    tracked: BTreeMap<usize, Target>,
+    /// Pinned bodies and where they are held.
+    pins: BTreeMap<u32, DVec3>,
+    /// Pulls by client and pointer.
+    drags: BTreeMap<(u64, u32), Drag>,
+    report: Report,
+    step_micros: f64,
+    pace: f64,
+    behind: bool,
+    failed: bool,
+    /// A recorded step came out differently, which has been told.
+    differs: bool,
+}
+
+/// Why a request was refused: code and text.
+type Refused = (&'static str, String);
+
+impl Simulation {
+    fn run(mut self, mut inbox: mpsc::Receiver<Command>, runtime: tokio::runtime::Handle) {
+        let mut due = Instant::now(); // when the next step should be done
+        let mut shown = Instant::now();
+        let mut pace = Pace::new(self.stage.now.state.time);
+        loop {
+            // Waits for a command until the next step is due; a paused run waits for nothing else.
+            let first = if self.playing {
+                let wait = due.saturating_duration_since(Instant::now());
+                match runtime.block_on(async { tokio::time::timeout(wait, inbox.recv()).await }) {
+                    Ok(Some(command)) => Some(command),
+                    Ok(None) => return,
+                    Err(_) => None,
+                }
+            } else {
+                let Some(command) = inbox.blocking_recv() else { return };
+                Some(command)
+            };
+            let rest = std::iter::from_fn(|| inbox.try_recv().ok());
+            let was_playing = self.playing;
+            let mut heard = false;
+            for command in first.into_iter().chain(rest.take(COMMANDS_A_STEP)) {
+                self.obey(command);
+                heard = true;
+            }
+            if self.playing && !was_playing {
+                due = Instant::now();
+                pace = Pace::new(self.stage.now.state.time);
+            }
+            if heard && !self.playing {
+                self.publish_frame(); // a paused picture follows at once; a running one with its next step
+            }
+            if self.playing && Instant::now() >= due {
+                self.advance();
+                let now = Instant::now();
+                due += Duration::from_secs_f64(self.stage.now.input.dt / self.speed);
+                self.stage.behind = now > due + MAX_LAG;
+                if self.stage.behind {
+                    due = now;
+                }
+                pace.update(&mut self.stage, now);
+                if now - shown >= FRAME_INTERVAL || !self.playing {
+                    shown = now;
+                    self.publish_frame();
+                }
+            }
+        }
+    }
+
+    /// Does a step; one that fails pauses the run and tells why.
+    fn advance(&mut self) {
+        match self.stage.advance() {
+            Ok(Advanced::Usual) => {}
+            Ok(Advanced::Differs) => {
+                self.tell("warning", "this build computes the take differently from the one that recorded it".into());
+            }
+            Ok(Advanced::Resumed) => self.publish_status(),
+            Err(reason) => {
+                self.playing = false;
+                self.tell("error", format!("{reason}. The run is paused where it was."));
+            }
+        }
+        let look = self.stage.now.step.is_multiple_of(64); // adding up the snapshots takes a while
+        if self.playing && look && self.stage.timeline.bytes() > MAX_TAKE_BYTES {
+            self.playing = false;
+            self.tell(
+                "error",
+                "the takes of this session fill a gigabyte: save them, then open the scene again".into(),
+            );
+        }
+    }
+
+    fn tell(&mut self, level: &'static str, text: String) {
+        let number = self.notice.as_ref().map_or(1, |notice| notice.number + 1);
+        self.notice = Some(Notice { number, level, text });
+        self.publish_status();
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Ask { client, request, reply } => match self.answer(client, request) {
+                Ok(Told::Nothing) => {}
+                Ok(Told::Status) => self.publish_status(),
+                Err((code, message)) => {
+                    let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
+                }
+            },
+            Command::Gone { client } => self.stage.drags.retain(|(owner, _), _| *owner != client),
+            Command::Save(reply) => {
+                let name = self.stage.scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
+                let bytes = file::write(&self.stage.timeline, self.stage.take);
+                let _ = reply.send((format!("{name}.take"), bytes));
+            }
+            Command::Load(bytes, reply) => {
+                let opened = Opening::takes(&bytes).and_then(|opening| self.open(opening));
+                let _ = reply.send(opened);
+            }
+        }
+    }
+
+    fn open(&mut self, opening: Opening) -> Result<(), (String, String)> {
+        let other_build = match &opening {
+            Opening::Takes(_, file) if file.build != file::build() => Some(file.build.clone()),
+            _ => None,
+        };
+        let from_file = matches!(opening, Opening::Takes(..));
+        let stage =
+            Stage::open(opening, self.stage.generation + 1).map_err(|e| (e.code().to_owned(), e.to_string()))?;
+        self.stage = stage;
+        self.playing = !from_file;
+        self.publish_all();
+        if let Some(build) = other_build {
+            self.tell("warning", format!("the take was recorded by {build}: what is computed again may differ"));
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, client: u64, request: Request) -> Result<Told, Refused> {
+        let bad = |what: String| Err(("studio/value", what));
+        match request {
+            Request::Play => self.playing = true,
+            Request::Pause => self.playing = false,
+            Request::Step { count } => {
+                if !(1..=1000).contains(&count) {
+                    return bad(format!("count is {count}: give 1 to 1000"));
+                }
+                self.playing = false;
+                for _ in 0..count {
+                    self.advance();
+                    if self.stage.failed {
+                        break;
+                    }
+                }
+            }
+            Request::Speed { factor } => {
+                if !(0.01..=10.0).contains(&factor) {
+                    return bad(format!("factor is {factor}: give 0.01 to 10"));
+                }
+                self.speed = factor;
+            }
+            Request::Open { scene } => {
+                let opening = Opening::scene(&scene).map_err(|(_, text)| ("studio/scene", text))?;
+                self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
+            }
+            Request::Seek { take, step } => {
+                self.playing = false;
+                self.stage.seek(take, step).map_err(|e| ("studio/take", e.to_string()))?;
+            }
+            Request::Rename { take, name } => {
+                let name = name.trim();
+                if take >= self.stage.timeline.takes().len() {
+                    return bad(format!("there is no take {take}"));
+                }
+                if name.is_empty() || name.chars().count() > 80 || name.chars().any(char::is_control) {
+                    return bad("a name has 1 to 80 letters".into());
+                }
+                self.stage.timeline.rename(take, name);
+            }
+            Request::Set(change) => self.stage.set(change)?,
+            Request::Drag { pointer, body, point, target, strength } => {
+                return self.stage.drag((client, pointer), body, point.into(), target.into(), strength);
+            }
+            Request::Release { pointer } => {
+                self.stage.drags.remove(&(client, pointer));
+                return Ok(Told::Nothing);
+            }
+            Request::Pin { body, on } => self.stage.pin(body, on)?,
+            Request::Targets { poses } => {
+                self.stage.track(poses)?;
+                return Ok(Told::Nothing);
+            }
+        }
+        Ok(Told::Status)
+    }
+
+    fn publish_all(&mut self) {
+        self.scene_out.send_replace(describe(&self.stage.scene, self.stage.generation).into());
+        self.publish_status();
+        self.publish_frame();
+    }
+
+    fn publish_status(&mut self) {
+        let stage = &self.stage;
+        let takes = stage.timeline.takes().iter().map(|take| TakeLine {
+            name: &take.name,
+            parent: take.fork.map(|fork| fork.take),
+            first: take.first(),
+            end: take.end(),
+        });
+        let status = json(&Status {
+            kind: "status",
+            generation: stage.generation,
+            playing: self.playing,
+            speed: self.speed,
+            settings: stage.settings_told(),
+            pins: stage.pins.keys().copied().collect(),
+            take: stage.take,
+            takes: takes.collect(),
+            bytes: stage.timeline.bytes(),
+            notice: self.notice.as_ref(),
+        });
+        self.status_out.send_replace(status.into());
+    }
+
+    fn publish_frame(&mut self) {
+        if !self.playing {
+            self.stage.compose(); // what the hands do shows before the next step
+        }
+        let stage = &self.stage;
+        let flag = |on: bool, bit: u16| if on { bit } else { 0 };
+        let flags = flag(self.playing, frame::PLAYING)
+            | flag(stage.is_replaying(), frame::REPLAYING)
+            | flag(stage.behind && self.playing, frame::BEHIND)
+            | flag(stage.failed, frame::FAILED);
+        let bytes = frame::encode(&Shown {
+            flags,
+            generation: stage.generation,
+            step: stage.now.step,
+            end: stage.timeline.takes()[stage.take].end(),
+            take: stage.take,
+            pace: if self.playing { stage.pace } else { 0.0 },
+            step_micros: stage.step_micros,
+            report: &stage.report,
+            model: &stage.scene.model,
+            state: &stage.now.state,
+            input: &stage.now.input,
+            pullers: &stage.pullers(),
+        });
+        self.frame_out.send_replace(bytes.into());
+    }
+}
+
+/// What a request changed for everyone.
+enum Told {
+    Nothing,
+    Status,
+}
+
+/// What came of a step.
+enum Advanced {
+    /// A step was done, live or again.
+    Usual,
+    /// Replayed with other bits, for the first time.
+    Differs,
+    /// The end of the recording was reached: from here it goes on live.
+    Resumed,
+}
+
+/// Measures simulated per real time.
+struct Pace {
+    since: Instant,
+    time: f64,
+}
+
+impl Pace {
+    fn new(time: f64) -> Pace {
+        Pace { since: Instant::now(), time }
+    }
+
+    fn update(&mut self, stage: &mut Stage, now: Instant) {
+        let real = now - self.since;
+        if real >= PACE_WINDOW {
+            stage.pace = (stage.now.state.time - self.time) / real.as_secs_f64();
+            (self.since, self.time) = (now, stage.now.state.time);
+        }
+    }
+}
+
+impl Stage {
+    fn open(opening: Opening, generation: u32) -> Result<Stage, TakeError> {
+        let (scene, timeline, take) = match opening {
+            Opening::Scene(scene) => {
+                let timeline = Timeline::new(&scene.name, &scene.state, &scene.input);
+                (scene, timeline, 0)
+            }
+            Opening::Takes(scene, file) => (scene, file.timeline, file.current),
+        };
+        let mut work = Work::new(&scene.model);
+        let end = timeline.takes()[take].end();
+        let now = timeline.seek(&scene.model, take, end, &mut work)?;
+        let mut stage = Stage {
+            generation,
+            work,
+            timeline,
+            take,
+            settings: Input::default(),
+            script: true,
+            held: Vec::new(),
+            tracked: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            drags: BTreeMap::new(),
+            report: Report::default(),
+            step_micros: 0.0,
+            pace: 0.0,
+            behind: false,
+            failed: false,
+            differs: false,
+            scene,
+            now,
+        };
+        stage.adopt();
+        Ok(stage)
+    }
+
+    /// Takes settings and pins from the present input, as recorded.
+    fn adopt(&mut self) {
+        let input = &self.now.input;
+        self.settings = Input { targets: Vec::new(), drags: Vec::new(), wrenches: Vec::new(), ..input.clone() };
+        self.hold();
+        let pullers = self.pullers();
+        let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
+        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).collect();
+    }
+
+    /// Trackers hold where they are now when the script is off.
+    fn hold(&mut self) {
+        let still = |target: &Target| Target { velocity: Twist::ZERO, ..*target };
+        self.held = self.now.input.targets.iter().map(|target| target.as_ref().map(still)).collect();
+    }
+
+    fn is_replaying(&self) -> bool {
+        self.now.step < self.timeline.takes()[self.take].end()
+    }
+
+    fn advance(&mut self) -> Result<Advanced, String> {
+        self.failed = true; // until it is done
+        let clock;
+        let told = if self.is_replaying() {
+            clock = Instant::now();
+            let done = self.timeline.advance(&self.scene.model, self.take, &mut self.now, &mut self.work);
+            self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
+            let outcome = done.map_err(|error| error.to_string())?;
+            self.report = outcome.report;
+            if !self.is_replaying() {
+                self.adopt();
+                Advanced::Resumed
+            } else if !outcome.identical && !self.differs {
+                self.differs = true;
+                Advanced::Differs
+            } else {
+                Advanced::Usual
+            }
+        } else {
+            self.compose();
+            clock = Instant::now();
+            let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
+            self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
+            self.report = done.map_err(|error| self.explain(&error))?;
+            self.now.step += 1;
+            self.timeline.record(self.take, &self.now.input, &self.now.state);
+            Advanced::Usual
+        };
+        self.failed = false;
+        Ok(told)
+    }
+
+    fn explain(&self, error: &StepError) -> String {
+        format!("step {} failed: {error}", self.now.step + 1)
+    }
+
+    /// The input of the next live step: settings, then the script or what it left, then clients' targets, pins and pulls. While
+    /// the present step is a recorded one, its input stays.
+    fn compose(&mut self) {
+        if self.is_replaying() {
+            return;
+        }
+        let pin = self.pin_spring();
+        let input = &mut self.now.input;
+        input.clone_from(&self.settings);
+        if self.script {
+            self.scene.direct(self.now.state.time, input);
+        } else {
+            input.targets.clone_from(&self.held);
+        }
+        for (&tracker, &target) in &self.tracked {
+            if input.targets.len() <= tracker {
+                input.targets.resize(tracker + 1, None);
+            }
+            input.targets[tracker] = Some(target);
+        }
+        for (&body, &target) in &self.pins {
+            input.drags.push(Drag { body: BodyId(body), target, ..pin });
+        }
+        input.drags.extend(self.drags.values());
+    }
+
+    /// Leaves the recorded take if the present step is not its last, before anything is changed by hand.
+    fn fork(&mut self) {
+        if self.is_replaying() {
+            let name = self.timeline.free_name();
+            self.take = self.timeline.fork(Fork { take: self.take, step: self.now.step }, name, &self.now);
+        }
+    }
+
+    fn seek(&mut self, take: usize, step: u64) -> Result<(), TakeError> {
+        self.now = self.timeline.seek(&self.scene.model, take, step, &mut self.work)?;
+        self.take = take;
+        self.drags.clear();
+        self.failed = false;
+        self.report = Report::default();
+        let gap = supple::measure::joint_gap(&self.scene.model, &self.now.state);
+        (self.report.max_joint_gap, self.report.max_joint_tilt) = (gap.distance, gap.tilt);
+        self.report.widest_joint = gap.joint;
+        self.adopt();
+        Ok(())
+    }
+
+    fn set(&mut self, change: Change) -> Result<(), Refused> {
+        let bad = |what: &str| Err(("studio/value", what.to_owned()));
+        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let scale = |x: f64| (0.0..=1e6).contains(&x);
+        if dt.is_some_and(|dt| !(1e-5..=0.1).contains(&dt)) {
+            return bad("dt must lie between 0.00001 and 0.1 s");
+        }
+        if substeps.is_some_and(|n| !(1..=100).contains(&n)) {
+            return bad("substeps must lie between 1 and 100");
+        }
+        if gravity.is_some_and(|g| !g.iter().all(|x| x.abs() <= 1000.0)) {
+            return bad("each part of gravity must lie between -1000 and 1000 m/s²");
+        }
+        if [stiffness_scale, damping_scale].into_iter().flatten().any(|x| !scale(x)) {
+            return bad("a scale must lie between 0 and 1,000,000");
+        }
+        let known = self.scene.model.joints().len();
+        if joints.iter().any(|j| j.joint as usize >= known || !scale(j.stiffness_scale) || !scale(j.damping_scale)) {
+            return bad("a joint does not exist, or a scale does not lie between 0 and 1,000,000");
+        }
+        self.fork();
+        let s = &mut self.settings;
+        s.dt = dt.unwrap_or(s.dt);
+        s.substeps = substeps.unwrap_or(s.substeps);
+        s.gravity = gravity.map_or(s.gravity, DVec3::from_array);
+        s.stiffness_scale = stiffness_scale.unwrap_or(s.stiffness_scale);
+        s.damping_scale = damping_scale.unwrap_or(s.damping_scale);
+        s.torques = torques.unwrap_or(s.torques);
+        for j in joints {
+            let input = s.joint_mut(&self.scene.model, j.joint as usize);
+            *input = JointInput { stiffness_scale: j.stiffness_scale, damping_scale: j.damping_scale, ..*input };
+        }
+        if let Some(script) = script
+            && script != self.script
+        {
+            self.hold();
+            self.script = script;
+        }
+        Ok(())
+    }
+
+    fn drag(
+        &mut self,
+        owner: (u64, u32),
+        body: u32,
+        point: DVec3,
+        target: DVec3,
+        strength: f64,
+    ) -> Result<Told, Refused> {
+        self.check_body(body)?;
+        let near = |v: DVec3| v.is_finite() && v.abs().max_element() <= 1e6;
+        if !(near(point) && near(target) && (0.0..=100.0).contains(&strength)) {
+            return Err((
+                "studio/value",
+                "a drag needs a point and a target in metres and a strength up to 100".into(),
+            ));
+        }
+        let new = !self.drags.contains_key(&owner);
+        if new && self.drags.len() >= MAX_DRAGS {
+            return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
+        }
+        let forked = self.is_replaying();
+        self.fork();
+        let stiffness = strength * self.pull_stiffness();
+        let mass = self.scene.model.bodies()[body as usize].mass;
+        let damping = 2.0 * (stiffness * mass).sqrt(); // critical for the body alone
+        self.drags.insert(
+            owner,
+            Drag { body: BodyId(body), point, target, target_velocity: DVec3::ZERO, stiffness, damping },
+        );
+        Ok(if forked { Told::Status } else { Told::Nothing })
+    }
+
+    fn pin(&mut self, body: u32, on: bool) -> Result<(), Refused> {
+        self.check_body(body)?;
+        self.fork();
+        if on {
+            self.pins.insert(body, self.now.state.bodies[body as usize].position);
+        } else {
+            self.pins.remove(&body);
+        }
+        Ok(())
+    }
+
+    fn track(&mut self, poses: BTreeMap<String, Option<TargetPose>>) -> Result<(), Refused> {
+        let mut changes = Vec::with_capacity(poses.len());
+        for (name, pose) in poses {
+            let Some(tracker) = self.scene.model.find_tracker(&name) else {
+                return Err(("studio/tracker", format!("the scene has no tracker \"{name}\"")));
+            };
+            let target = pose.map(target).transpose().map_err(|what| ("studio/tracker", format!("{name}: {what}")))?;
+            changes.push((tracker.index(), target));
+        }
+        for (tracker, target) in changes {
+            match target {
+                Some(target) => self.tracked.insert(tracker, target),
+                None => self.tracked.remove(&tracker),
+            };
+        }
+        Ok(())
+    }
+
+    fn check_body(&self, body: u32) -> Result<(), Refused> {
+        let bodies = self.scene.model.bodies().len();
+        if (body as usize) < bodies {
+            Ok(())
+        } else {
+            Err(("studio/value", format!("there is no body {body}: the scene has {bodies}")))
+        }
+    }
+
+    /// Stiffness of a pull \[N/m\]: one that would carry the whole character at 5 cm of stretch, and no weaker than what holds
+    /// it to tracked poses.
+    fn pull_stiffness(&self) -> f64 {
+        let weight = self.scene.model.mass() * 9.81;
+        self.scene.model.trackers().iter().map(|tracker| tracker.stiffness).fold(weight / 0.05, f64::max)
+    }
+
+    /// The spring of a pin, a hundred times a pull.
+    fn pin_spring(&self) -> Drag {
+        let stiffness = 100.0 * self.pull_stiffness();
+        let damping = 2.0 * (stiffness * self.scene.model.mass()).sqrt();
+        Drag {
+            body: BodyId(0),
+            point: DVec3::ZERO,
+            target: DVec3::ZERO,
+            target_velocity: DVec3::ZERO,
+            stiffness,
+            damping,
+        }
+    }
+
+    /// Who pulls at each drag of the present input. A recording does not tell; the springs do.
+    fn pullers(&self) -> Vec<Puller> {
+        let (pin, scripted) = (self.pin_spring(), &self.scene.input.drags);
+        let puller = |(k, drag): (usize, &Drag)| match scripted.get(k) {
+            Some(script) if script.body == drag.body && script.stiffness == drag.stiffness => Puller::Scene,
+            _ if drag.stiffness == pin.stiffness && drag.damping == pin.damping => Puller::Pin,
+            _ => Puller::Person,
+        };
+        self.now.input.drags.iter().enumerate().map(puller).collect()
+    }
+
+    fn settings_told(&self) -> Settings {
+        let s = &self.settings;
+        let neutral = JointInput::default();
+        let scaled = |(k, j): (usize, &JointInput)| {
+            let differs = j.stiffness_scale != neutral.stiffness_scale || j.damping_scale != neutral.damping_scale;
+            differs.then_some((k, j.stiffness_scale, j.damping_scale))
+        };
+        protocol::Settings {
+            solver: s.solver.name(),
+            dt: s.dt,
+            substeps: s.substeps,
+            gravity: s.gravity.to_array(),
+            stiffness_scale: s.stiffness_scale,
+            damping_scale: s.damping_scale,
+            torques: s.torques,
+            script: self.script,
+            joints: s.joints.iter().enumerate().filter_map(scaled).collect(),
+        }
+    }
+}
+
+/// A target as the engine takes it.
+fn target(pose: TargetPose) -> Result<Target, &'static str> {
+    let rotation = DQuat::from_array(pose.rotation);
+    let target = Target {
+        pose: Pose::new(rotation, pose.position.into()),
+        velocity: Twist::new(pose.linear.into(), pose.angular.into()),
+    };
+    if !(target.pose.is_finite() && target.velocity.is_finite()) {
+        return Err("a number is not finite");
+    }
+    if (rotation.length() - 1.0).abs() > 1e-3 {
+        return Err("the rotation is not a unit quaternion x, y, z, w");
+    }
+    Ok(target)
+}

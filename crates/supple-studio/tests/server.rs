@@ -1,0 +1,339 @@
+//! The server as its clients meet it: who is let in, what nonsense does, and that nobody holds up the others.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use supple_studio::{Opening, Studio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a studio; returns its `127.0.0.1:port`.
+fn start(scene: &str) -> String {
+    let studio = Studio::bind(Opening::scene(scene).unwrap(), Some(0)).unwrap();
+    let address = studio.address().unwrap();
+    tokio::spawn(studio.run());
+    address.trim_start_matches("http://").trim_end_matches('/').to_owned()
+}
+
+struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    async fn connect(address: &str) -> Client {
+        Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Message {
+        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message comes in time").unwrap().unwrap()
+    }
+
+    /// The next text message of this type.
+    async fn told(&mut self, kind: &str) -> Value {
+        loop {
+            if let Message::Text(text) = self.next().await {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if value["type"] == kind {
+                    return value;
+                }
+            }
+        }
+    }
+
+    async fn frame(&mut self) -> Frame {
+        loop {
+            if let Message::Binary(bytes) = self.next().await {
+                return Frame(bytes.to_vec());
+            }
+        }
+    }
+
+    /// The first frame for which this holds.
+    async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
+        let start = Instant::now();
+        loop {
+            let frame = self.frame().await;
+            if holds(&frame) {
+                return frame;
+            }
+            assert!(start.elapsed() < PATIENCE, "no such frame came");
+        }
+    }
+
+    /// The first status for which this holds.
+    async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let status = self.told("status").await;
+            if holds(&status) {
+                return status;
+            }
+        }
+    }
+}
+
+/// A frame by the layout of docs/protocol.md.
+struct Frame(Vec<u8>);
+
+impl Frame {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+    fn f32(&self, at: usize) -> f32 {
+        f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+    fn step(&self) -> u32 {
+        self.u32(16)
+    }
+    fn playing(&self) -> bool {
+        self.0[2] & 1 == 1
+    }
+    fn bodies(&self) -> usize {
+        self.u32(28) as usize
+    }
+    fn drags(&self) -> usize {
+        self.u32(40) as usize
+    }
+    fn position(&self, body: usize) -> [f32; 3] {
+        [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
+    }
+    /// Everything that moves, without the figures.
+    fn poses(&self) -> &[u8] {
+        &self.0[96..96 + 28 * self.bodies()]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scene_is_described_and_moves() {
+    let address = start("robot");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    assert_eq!(scene["name"], "robot");
+    let bodies = scene["bodies"].as_array().unwrap().len();
+    let frame = client.frame().await;
+    assert_eq!(frame.bodies(), bodies);
+    let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
+    assert_eq!(joints, scene["joints"].as_array().unwrap().len());
+    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags);
+    client.frame_where(|later| later.step() > frame.step() + 10).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_is_real_time() {
+    let address = start("pendulum");
+    let mut client = Client::connect(&address).await;
+    let first = client.frame().await.step();
+    let start = Instant::now();
+    let last = client.frame_where(|frame| frame.step() >= first + 60).await.step();
+    let seconds = start.elapsed().as_secs_f64();
+    let simulated = f64::from(last - first) / 60.0;
+    // A busy machine may be late; it must never run ahead by more than what it may catch up (50 ms) and a step.
+    assert!(simulated < seconds + 0.1, "{simulated} s simulated in {seconds} s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_origins_are_refused() {
+    let address = start("pendulum");
+    let ask = |origin: String| {
+        let mut request = format!("ws://{address}/socket").into_client_request().unwrap();
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        connect_async(request)
+    };
+    for origin in ["http://example.org", "https://127.0.0.1", "null", "http://127.0.0.1:1"] {
+        match ask(origin.into()).await {
+            Err(Error::Http(response)) => assert_eq!(response.status(), 403, "{origin}"),
+            other => panic!("{origin}: {other:?}"),
+        }
+    }
+    assert!(ask(format!("http://{address}")).await.is_ok());
+
+    // A name of another site made to point at this machine.
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_malformed_messages_change_nothing() {
+    let address = start("hand");
+    let mut client = Client::connect(&address).await;
+    client.say(json!({"type": "pause"})).await;
+    let status = client.status_where(|status| status["playing"] == false).await;
+    let before = client.frame_where(|frame| !frame.playing()).await;
+
+    let bodies = before.bodies();
+    let wrong = [
+        "".to_owned(),
+        "{".to_owned(),
+        "[]".to_owned(),
+        "null".to_owned(),
+        "{\"type\":\"explode\"}".to_owned(),
+        "{\"type\":\"step\",\"count\":-1}".to_owned(),
+        "{\"type\":\"step\",\"count\":0}".to_owned(),
+        "{\"type\":\"speed\",\"factor\":-1}".to_owned(),
+        "{\"type\":\"speed\",\"factor\":1e999}".to_owned(),
+        "{\"type\":\"set\",\"dt\":0}".to_owned(),
+        "{\"type\":\"set\",\"dt\":0.01,\"substeps\":0}".to_owned(),
+        "{\"type\":\"set\",\"gravity\":[1,2]}".to_owned(),
+        "{\"type\":\"set\",\"stiffness_scale\":-1}".to_owned(),
+        "{\"type\":\"set\",\"colour\":\"red\"}".to_owned(),
+        "{\"type\":\"set\",\"joints\":[{\"joint\":99999,\"stiffness_scale\":1,\"damping_scale\":1}]}".to_owned(),
+        format!("{{\"type\":\"drag\",\"body\":{bodies},\"point\":[0,0,0],\"target\":[0,0,0]}}"),
+        "{\"type\":\"drag\",\"body\":0,\"point\":[0,0,0],\"target\":[0,1e30,0]}".to_owned(),
+        "{\"type\":\"drag\",\"body\":0,\"point\":[0,0,0]}".to_owned(),
+        "{\"type\":\"pin\",\"body\":4294967295,\"on\":true}".to_owned(),
+        "{\"type\":\"targets\",\"poses\":{\"tail\":null}}".to_owned(),
+        "{\"type\":\"targets\",\"poses\":{\"palm\":{\"position\":[0,0,0],\"rotation\":[0,0,0,0]}}}".to_owned(),
+        "{\"type\":\"open\",\"scene\":\"octopus\"}".to_owned(),
+        "{\"type\":\"open\",\"scene\":\"chain:1000000\"}".to_owned(),
+        "{\"type\":\"open\",\"scene\":\"../../etc/passwd\"}".to_owned(),
+        "{\"type\":\"seek\",\"take\":0,\"step\":999999999}".to_owned(),
+        "{\"type\":\"seek\",\"take\":7,\"step\":0}".to_owned(),
+        "{\"type\":\"rename\",\"take\":0,\"name\":\"\"}".to_owned(),
+        "{\"type\":\"rename\",\"take\":9,\"name\":\"x\"}".to_owned(),
+    ];
+    // One by one every one of them is answered with an error.
+    for text in &wrong {
+        client.0.send(Message::text(text.clone())).await.unwrap();
+        let error = client.told("error").await;
+        assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()), "{text}: {error}");
+    }
+    // And then thousands at once, while another task reads the answers.
+    let Client(socket) = client;
+    let (mut writer, mut reader) = socket.split(); // the reader keeps the connection when the writer is done
+    let flood = wrong.clone();
+    let writing = tokio::spawn(async move {
+        for k in 0..10_000 {
+            let message = match k % 29 {
+                28 => Message::binary(vec![0u8; 64]),
+                k => Message::text(flood[k % flood.len()].clone()),
+            };
+            writer.feed(message).await.unwrap();
+        }
+        writer
+            .send(Message::text(json!({"type": "rename", "take": 0, "name": "still here"}).to_string()))
+            .await
+            .unwrap();
+    });
+    let mut errors = 0;
+    let after = loop {
+        let message = tokio::time::timeout(PATIENCE, reader.next()).await.unwrap().unwrap().unwrap();
+        let Message::Text(text) = message else { continue };
+        let value: Value = serde_json::from_str(&text).unwrap();
+        errors += usize::from(value["type"] == "error");
+        if value["type"] == "status" && value["takes"][0]["name"] == "still here" {
+            break value;
+        }
+    };
+    writing.await.unwrap();
+    assert!(errors > 3000, "{errors} answers");
+    let mut expected = status.clone();
+    expected["takes"][0]["name"] = "still here".into();
+    assert_eq!(after, expected);
+
+    let mut other = Client::connect(&address).await;
+    let frame = other.frame().await;
+    assert_eq!((frame.step(), frame.poses()), (before.step(), before.poses()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tab_that_never_reads_holds_up_nobody() {
+    let address = start("chain:2000"); // frames of 64 kB, so that buffers fill within the two seconds
+    // It takes the connection and then nothing, so that its buffers fill up.
+    let _deaf = Client::connect(&address).await;
+    let mut third = Client::connect(&address).await;
+    let mut reader = Client::connect(&address).await;
+    let first = reader.frame().await.step();
+    let start = Instant::now();
+    reader.frame_where(|frame| frame.step() > first + 120).await;
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(seconds < 10.0, "two seconds of simulation took {seconds} s");
+    // The third sees the present, not what it missed while it did not read.
+    third.say(json!({"type": "pause"})).await;
+    let paused = reader.frame_where(|frame| !frame.playing()).await;
+    let same = third.frame_where(|frame| !frame.playing()).await;
+    assert_eq!(paused.step(), same.step());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drag_moves_a_body_and_ends_with_its_client() {
+    let address = start("chain:10");
+    let mut watcher = Client::connect(&address).await;
+    let mut puller = Client::connect(&address).await;
+    let start = watcher.frame().await.position(9);
+    let target = [start[0], 2.0, 1.0];
+    puller.say(json!({"type": "drag", "body": 9, "point": [0, 0, 0], "target": target, "strength": 3})).await;
+    let pulled = watcher.frame_where(|frame| frame.drags() == 1 && frame.position(9)[2] > 0.3).await;
+    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 12 + 4 * k).powi(2)).sum::<f32>().sqrt();
+    assert!(force > 0.0);
+    drop(puller);
+    watcher.frame_where(|frame| frame.drags() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streamed_targets_lead_the_hand() {
+    let address = start("hand");
+    let mut client = Client::connect(&address).await;
+    let pose = json!({"position": [0.2, 0.5, 0.1], "rotation": [0, 0, 0, 1]});
+    client.say(json!({"type": "targets", "poses": {"palm": pose}})).await;
+    // The fingers' own trackers hold against it: the palm comes half of the way.
+    client.frame_where(|frame| frame.position(0)[1] > 0.3).await;
+    client.say(json!({"type": "targets", "poses": {"palm": null}})).await;
+    client.frame_where(|frame| frame.position(0)[1] < 0.26).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scrubbing_forking_and_playing_again() {
+    let address = start("robot");
+    let mut client = Client::connect(&address).await;
+    client.say(json!({"type": "pause"})).await;
+    client.frame_where(|frame| !frame.playing()).await;
+    client.say(json!({"type": "step", "count": 100})).await;
+    client.say(json!({"type": "seek", "take": 0, "step": 60})).await;
+    let at_60 = client.frame_where(|frame| frame.step() == 60).await;
+    client.say(json!({"type": "seek", "take": 0, "step": 90})).await;
+    let at_90 = client.frame_where(|frame| frame.step() == 90).await;
+    assert_ne!(at_60.poses(), at_90.poses());
+
+    // Going on from 60 is the recording again.
+    client.say(json!({"type": "seek", "take": 0, "step": 60})).await;
+    client.say(json!({"type": "step", "count": 30})).await;
+    let again = client.frame_where(|frame| frame.step() == 90).await;
+    assert_eq!(again.poses(), at_90.poses());
+
+    // A changed setting leaves it.
+    client.say(json!({"type": "seek", "take": 0, "step": 60})).await;
+    client.say(json!({"type": "set", "gravity": [0, 5, 0]})).await;
+    let status = client.status_where(|status| status["takes"].as_array().unwrap().len() == 2).await;
+    assert_eq!(
+        (&status["take"], &status["takes"][1]["parent"], &status["takes"][1]["first"]),
+        (&1.into(), &0.into(), &60.into())
+    );
+    client.say(json!({"type": "step", "count": 30})).await;
+    let other = client.frame_where(|frame| frame.step() == 90).await;
+    assert_ne!(other.poses(), at_90.poses());
+    // The first take is as it was, and so are its settings.
+    client.say(json!({"type": "seek", "take": 0, "step": 90})).await;
+    let status = client.status_where(|status| status["take"] == 0).await;
+    assert_eq!(status["settings"]["gravity"][1], -9.81);
+    let back = client.frame_where(|frame| frame.u32(24) == 0 && frame.step() == 90).await;
+    assert_eq!(back.poses(), at_90.poses());
+}
+
+#[test]
+fn a_busy_port_gives_the_next_one() {
+    let opening = || Opening::scene("pendulum").unwrap();
+    let first = Studio::bind(opening(), Some(0)).unwrap();
+    let port: u16 = first.address().unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+    let second = Studio::bind(opening(), Some(port)).unwrap();
+    assert_ne!(first.address().unwrap(), second.address().unwrap());
+}

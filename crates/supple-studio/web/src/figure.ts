@@ -1,0 +1,321 @@
+// The bodies of the character: one instanced mesh per kind of solid, so that a thousand bodies take a handful of draw calls.
+// A capsule is a cylinder and two spheres.
+
+import * as THREE from "three";
+import { RoundedBoxGeometry } from "three/addons/geometries/RoundedBoxGeometry.js";
+import { ConvexGeometry } from "three/addons/geometries/ConvexGeometry.js";
+import type { Frame3, MovingFrame, SceneMessage, Shape } from "./protocol";
+
+/** Muted and told apart by colour-blind eyes by their lightness too. */
+const PALETTE = [0xd8c7ab, 0x6f9fc8, 0xe0a25c, 0x86b98f, 0xc9807d, 0xa58cc0, 0x69b3b0, 0xd3c25a].map((c) =>
+  new THREE.Color(c).lerp(new THREE.Color(0xd9d3c9), 0.25),
+);
+/** With no more sizes of boxes than this, each gets rounded edges of its own; with more, all share one sharp cube. */
+const ROUNDED_SIZES = 4;
+const HOVERED = new THREE.Color(0xffffff);
+
+interface Part {
+  body: number;
+  solid: Solid;
+  /** Place in the solid's instances. */
+  instance: number;
+  /** body_from_unit: placement and size of the unit solid. */
+  local: Float32Array;
+}
+
+interface Solid {
+  mesh: THREE.InstancedMesh;
+  ghost: THREE.InstancedMesh;
+  parts: Part[];
+}
+
+export class Figure {
+  readonly group = new THREE.Group();
+  readonly ghosts = new THREE.Group();
+  /** world_from_body, sixteen numbers a body. */
+  readonly worlds: Float32Array;
+  private readonly solids: Solid[] = [];
+  private readonly colours: THREE.Color[];
+  private readonly bodyOf = new Map<THREE.Object3D, Part[]>();
+  private highlighted: number | null = null;
+  private heat: Float32Array | null = null;
+  private readonly jointOf: Int32Array;
+
+  constructor(readonly message: SceneMessage) {
+    const count = message.bodies.length;
+    this.worlds = new Float32Array(16 * count);
+    this.colours = limbColours(message);
+    this.jointOf = new Int32Array(count).fill(-1);
+    message.joints.forEach((joint, k) => (this.jointOf[joint.child] = k));
+
+    const fine = count <= 300;
+    const [around, along] = fine ? [28, 18] : [14, 9];
+    const units = {
+      sphere: new THREE.SphereGeometry(1, around, along),
+      cuboid: new THREE.BoxGeometry(1, 1, 1),
+      cylinder: new THREE.CylinderGeometry(1, 1, 1, around).rotateZ(-Math.PI / 2),
+    };
+    const plans = new Map<THREE.BufferGeometry, { body: number; local: THREE.Matrix4 }[]>();
+    const add = (geometry: THREE.BufferGeometry, body: number, local: THREE.Matrix4) => {
+      const list = plans.get(geometry) ?? [];
+      list.push({ body, local });
+      plans.set(geometry, list);
+    };
+    const boxes = roundedBoxes(message);
+    message.bodies.forEach((body, index) => {
+      for (const shape of body.shapes) place(shape, units, boxes, (geometry, local) => add(geometry, index, local));
+    });
+
+    const tracked = new Set(message.trackers.map((tracker) => tracker.body));
+    for (const [geometry, plan] of plans) {
+      const material = new THREE.MeshStandardMaterial({ roughness: 0.62, metalness: 0.02 });
+      const mesh = new THREE.InstancedMesh(geometry, material, plan.length);
+      mesh.castShadow = mesh.receiveShadow = true;
+      const ghostly = plan.filter((p) => tracked.has(p.body)).length;
+      const ghost = new THREE.InstancedMesh(geometry, ghostMaterial(), Math.max(ghostly, 1));
+      ghost.count = 0;
+      for (const m of [mesh, ghost]) {
+        m.frustumCulled = false;
+        m.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
+        // Moving instances have no fixed bounds; rays test each instance.
+        m.boundingSphere = new THREE.Sphere(new THREE.Vector3(), Infinity);
+      }
+      const solid: Solid = { mesh, ghost, parts: [] };
+      plan.forEach(({ body, local }, instance) => {
+        solid.parts.push({ body, solid, instance, local: new Float32Array(local.elements) });
+        mesh.setColorAt(instance, this.colours[body]!);
+      });
+      this.solids.push(solid);
+      this.bodyOf.set(mesh, solid.parts);
+      this.group.add(mesh);
+      this.ghosts.add(ghost);
+    }
+  }
+
+  /** Moves everything to where the frame says. */
+  move(frame: MovingFrame): void {
+    for (let body = 0; body < this.message.bodies.length; body++) {
+      writeRigid(frame.poses, 7 * body, this.worlds, 16 * body);
+    }
+    for (const { mesh, parts } of this.solids) {
+      const out = mesh.instanceMatrix.array as Float32Array;
+      for (const part of parts) multiply(this.worlds, 16 * part.body, part.local, out, 16 * part.instance);
+      mesh.instanceMatrix.needsUpdate = true;
+    }
+    if (this.ghosts.visible) this.moveGhosts(frame);
+    this.heat = frame.gaps;
+  }
+
+  private moveGhosts(frame: MovingFrame): void {
+    const world = new Float32Array(16);
+    const poses = new Map<number, Float32Array>();
+    for (const { tracker, pose } of frame.targets) {
+      const line = this.message.trackers[tracker];
+      if (!line) continue;
+      writeRigid(pose, 0, world, 0);
+      // The tracked point lies at the target: the body's origin lies before it.
+      const [x, y, z] = line.point;
+      for (let k = 0; k < 3; k++) world[12 + k]! -= world[k]! * x + world[4 + k]! * y + world[8 + k]! * z;
+      poses.set(line.body, world.slice());
+    }
+    for (const { ghost, parts } of this.solids) {
+      const out = ghost.instanceMatrix.array as Float32Array;
+      let count = 0;
+      for (const part of parts) {
+        const pose = poses.get(part.body);
+        if (pose) multiply(pose, 0, part.local, out, 16 * count++);
+      }
+      ghost.count = count;
+      ghost.instanceMatrix.needsUpdate = true;
+    }
+  }
+
+  /** Colours bodies by their limb, or by the gap of the joint that holds them. */
+  colour(byGap: boolean, trouble: number | null): void {
+    const mixed = new THREE.Color();
+    for (const { mesh, parts } of this.solids) {
+      for (const part of parts) {
+        const joint = this.jointOf[part.body]!;
+        if (byGap) heatColour(joint >= 0 && this.heat ? this.heat[joint]! : 0, mixed);
+        else mixed.copy(this.colours[part.body]!);
+        if (part.body === trouble) mixed.set(0xd32f2f);
+        if (part.body === this.highlighted) mixed.lerp(HOVERED, 0.35);
+        mesh.setColorAt(part.instance, mixed);
+      }
+      if (mesh.instanceColor) mesh.instanceColor.needsUpdate = true;
+    }
+  }
+
+  /** The lit body, or none. Returns whether that is new. */
+  highlight(body: number | null): boolean {
+    const changed = body !== this.highlighted;
+    this.highlighted = body;
+    return changed;
+  }
+
+  /** The first body a ray meets, and where. */
+  pick(ray: THREE.Raycaster): { body: number; point: THREE.Vector3 } | null {
+    if (!this.group.visible) return null;
+    for (const hit of ray.intersectObjects(this.group.children, false)) {
+      const part = this.bodyOf.get(hit.object)?.[hit.instanceId ?? -1];
+      if (part) return { body: part.body, point: hit.point };
+    }
+    return null;
+  }
+
+  worldOf(body: number): THREE.Matrix4 {
+    return new THREE.Matrix4().fromArray(this.worlds, 16 * body);
+  }
+
+  /** The box around all shapes at the start of the scene. */
+  startBox(): THREE.Box3 {
+    const box = new THREE.Box3();
+    const one = new THREE.Box3();
+    const local = new THREE.Matrix4();
+    const starts = this.message.bodies.map((body) => matrixOf(body.start));
+    for (const { mesh, parts } of this.solids) {
+      mesh.geometry.computeBoundingBox();
+      for (const part of parts) {
+        local.fromArray(part.local).premultiply(starts[part.body]!);
+        box.union(one.copy(mesh.geometry.boundingBox!).applyMatrix4(local));
+      }
+    }
+    return box;
+  }
+
+  dispose(): void {
+    for (const { mesh, ghost } of this.solids) {
+      mesh.geometry.dispose();
+      for (const m of [mesh, ghost]) {
+        (m.material as THREE.Material).dispose();
+        m.dispose();
+      }
+    }
+  }
+}
+
+/** Calls `add` with each unit solid of a shape and its place on the body. */
+function place(
+  shape: Shape,
+  units: { sphere: THREE.BufferGeometry; cuboid: THREE.BufferGeometry; cylinder: THREE.BufferGeometry },
+  boxes: Map<string, THREE.BufferGeometry>,
+  add: (geometry: THREE.BufferGeometry, local: THREE.Matrix4) => void,
+): void {
+  const sized = (x: number, y: number, z: number, along = 0) => {
+    const base = matrixOf(shape.frame);
+    return base.multiply(new THREE.Matrix4().makeTranslation(along, 0, 0)).scale(new THREE.Vector3(x, y, z));
+  };
+  switch (shape.shape) {
+    case "sphere":
+      return add(units.sphere, sized(shape.radius, shape.radius, shape.radius));
+    case "cuboid": {
+      const rounded = boxes.get(String(shape.size));
+      return rounded ? add(rounded, sized(1, 1, 1)) : add(units.cuboid, sized(...shape.size));
+    }
+    case "cylinder":
+      return add(units.cylinder, sized(shape.length, shape.radius, shape.radius));
+    case "capsule": {
+      const r = shape.radius;
+      if (shape.length > 0) add(units.cylinder, sized(shape.length, r, r));
+      for (const end of [-0.5, 0.5]) add(units.sphere, sized(r, r, r, end * shape.length));
+      return;
+    }
+    case "hull":
+      return add(new ConvexGeometry(shape.points.map((p) => new THREE.Vector3(...p))), matrixOf(shape.frame));
+    case "mesh": {
+      const geometry = new THREE.BufferGeometry();
+      geometry.setAttribute("position", new THREE.Float32BufferAttribute(shape.vertices.flat(), 3));
+      geometry.setIndex(shape.triangles.flat());
+      geometry.computeVertexNormals();
+      return add(geometry, matrixOf(shape.frame));
+    }
+  }
+}
+
+/** Boxes with rounded edges by their size, unless there are too many sizes. */
+function roundedBoxes(message: SceneMessage): Map<string, THREE.BufferGeometry> {
+  const boxes = new Map<string, THREE.BufferGeometry>();
+  for (const shape of message.bodies.flatMap((body) => body.shapes)) {
+    if (shape.shape !== "cuboid" || boxes.has(String(shape.size))) continue;
+    if (boxes.size === ROUNDED_SIZES) return new Map();
+    boxes.set(String(shape.size), new RoundedBoxGeometry(...shape.size, 4, 0.42 * Math.min(...shape.size)));
+  }
+  return boxes;
+}
+
+export function matrixOf(frame: Frame3): THREE.Matrix4 {
+  return new THREE.Matrix4().compose(
+    new THREE.Vector3(...frame.position),
+    new THREE.Quaternion(...frame.rotation),
+    new THREE.Vector3(1, 1, 1),
+  );
+}
+
+function ghostMaterial(): THREE.Material {
+  return new THREE.MeshBasicMaterial({ color: 0x2f7fd0, transparent: true, opacity: 0.22, depthWrite: false, fog: false });
+}
+
+/** A limb keeps its colour; where the tree branches, each branch gets the next one. */
+function limbColours(message: SceneMessage): THREE.Color[] {
+  const children: number[][] = message.bodies.map(() => []);
+  const rooted = new Set<number>();
+  for (const joint of message.joints) {
+    if (joint.parent === null) continue;
+    children[joint.parent]!.push(joint.child);
+    rooted.add(joint.child);
+  }
+  const shade = new Int32Array(message.bodies.length);
+  const open = message.bodies.map((_, k) => k).filter((k) => !rooted.has(k));
+  while (open.length > 0) {
+    const body = open.pop()!;
+    const next = children[body]!;
+    next.forEach((child, k) => {
+      shade[child] = next.length === 1 ? shade[body]! : (shade[body]! + k + 1) % PALETTE.length;
+      open.push(child);
+    });
+  }
+  return Array.from(shade, (k) => PALETTE[k]!);
+}
+
+// Steps of cividis, made for eyes with and without red-green blindness.
+const HEAT = [0x00224e, 0x35456c, 0x666970, 0x948e77, 0xc8b866, 0xfee838].map((c) => new THREE.Color(c));
+
+/** Colour of a gap in metres: from 1 nm to 1 cm, by its logarithm. */
+export function heatColour(gap: number, out: THREE.Color): THREE.Color {
+  const share = gap > 0 ? Math.min(Math.max((Math.log10(gap) + 9) / 7, 0), 1) : 0;
+  const at = share * (HEAT.length - 1);
+  const k = Math.min(Math.floor(at), HEAT.length - 2);
+  return out.copy(HEAT[k]!).lerp(HEAT[k + 1]!, at - k);
+}
+
+/** The matrix of position and rotation, column by column. */
+function writeRigid(pose: Float32Array, from: number, out: Float32Array, to: number): void {
+  const x = pose[from + 3]!, y = pose[from + 4]!, z = pose[from + 5]!, w = pose[from + 6]!;
+  out[to] = 1 - 2 * (y * y + z * z);
+  out[to + 1] = 2 * (x * y + z * w);
+  out[to + 2] = 2 * (x * z - y * w);
+  out[to + 3] = 0;
+  out[to + 4] = 2 * (x * y - z * w);
+  out[to + 5] = 1 - 2 * (x * x + z * z);
+  out[to + 6] = 2 * (y * z + x * w);
+  out[to + 7] = 0;
+  out[to + 8] = 2 * (x * z + y * w);
+  out[to + 9] = 2 * (y * z - x * w);
+  out[to + 10] = 1 - 2 * (x * x + y * y);
+  out[to + 11] = 0;
+  out[to + 12] = pose[from]!;
+  out[to + 13] = pose[from + 1]!;
+  out[to + 14] = pose[from + 2]!;
+  out[to + 15] = 1;
+}
+
+/** out = a · b for affine matrices. */
+function multiply(a: Float32Array, at: number, b: Float32Array, out: Float32Array, to: number): void {
+  for (let column = 0; column < 4; column++) {
+    const b0 = b[4 * column]!, b1 = b[4 * column + 1]!, b2 = b[4 * column + 2]!, b3 = b[4 * column + 3]!;
+    for (let row = 0; row < 3; row++) {
+      out[to + 4 * column + row] = a[at + row]! * b0 + a[at + 4 + row]! * b1 + a[at + 8 + row]! * b2 + a[at + 12 + row]! * b3;
+    }
+    out[to + 4 * column + 3] = column === 3 ? 1 : 0;
+  }
+}

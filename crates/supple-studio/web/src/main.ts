@@ -1,0 +1,251 @@
+// The studio's page: the latest frame of the server, drawn; what hands do, sent.
+
+import * as THREE from "three";
+import { Figure } from "./figure";
+import { Lines } from "./lines";
+import { Link } from "./link";
+import { Panel, type Layer } from "./panel";
+import { figure as written } from "./plots";
+import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import { Pull } from "./pull";
+import { Stage } from "./stage";
+
+// `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card.
+const query = new URLSearchParams(location.search);
+const canvas = document.getElementById("view") as HTMLCanvasElement;
+const stage = new Stage(canvas, { antialias: !query.has("noaa"), shadows: !query.has("noshadow") });
+const label = document.getElementById("label") as HTMLElement;
+const forceLabel = document.getElementById("force") as HTMLElement;
+
+let scene: SceneMessage | null = null;
+let status: StatusMessage | null = null;
+let latest: MovingFrame | null = null;
+let fresh = false;
+let figure: Figure | null = null;
+let lines: Lines | null = null;
+let hovered: number | null = null;
+let weight = 1;
+let frames = 0;
+let drawMillis = 0;
+let offline = false;
+const layers: Record<Layer, boolean> = { shapes: true, bones: false, axes: false, limits: false, forces: true, ghost: false, gaps: false };
+
+const link: Link = new Link({
+  scene: setScene,
+  status(message) {
+    status = message;
+    panel.setStatus(message);
+    fresh = true;
+  },
+  frame(frame) {
+    if (frame.generation !== scene?.generation) return;
+    latest = panel.frame = frame;
+    fresh = true;
+  },
+  error: (message) => panel.notify(message.message, "error"),
+  connected(yes) {
+    if (!yes && !offline) panel.notify("The connection to supple is lost. The page looks for it again every second.", "error");
+    if (yes && offline) panel.notify("Connected again.", "info");
+    offline = !yes;
+  },
+});
+
+const panel: Panel = new Panel({
+  send: (message) => link.send(message),
+  layer(layer, visible) {
+    layers[layer] = visible;
+    applyLayers();
+  },
+  chosen: () => (fresh = true),
+  goHome: () => stage.goHome(),
+  meant: () => hovered ?? panel.chosen,
+});
+
+const pull: Pull = new Pull(canvas, stage, {
+  pull: (body, point, target) => sendPull(0, body, point, target),
+  release: () => link.send({ type: "release", pointer: 0 }),
+  choose: (body) => panel.choose(body),
+  hover(body, x, y) {
+    hovered = body;
+    canvas.style.cursor = body === null ? "" : "grab";
+    label.hidden = body === null;
+    if (body !== null) {
+      label.textContent = describe(body);
+      label.style.left = `${x}px`;
+      label.style.top = `${y}px`;
+    }
+    fresh = true;
+  },
+});
+
+function sendPull(pointer: number, body: number, point: THREE.Vector3, target: THREE.Vector3): void {
+  link.send({ type: "drag", pointer, body, point: point.toArray(), target: target.toArray(), strength: panel.strength });
+}
+
+function describe(body: number): string {
+  const line = scene!.bodies[body]!;
+  const joint = scene!.joints.find((j) => j.child === body);
+  const pinned = status?.pins.includes(body) ? " · pinned" : "";
+  return `${line.name} · ${written(line.mass * 1000, "g")}${joint ? ` · ${joint.kind} ${joint.name}` : ""}${pinned}`;
+}
+
+function setScene(message: SceneMessage): void {
+  scene = message;
+  latest = null;
+  hovered = null;
+  label.hidden = true;
+  pull.drop();
+  figure?.dispose();
+  lines?.dispose();
+  if (figure) stage.scene.remove(figure.group, figure.ghosts);
+  if (lines) stage.scene.remove(lines.group);
+  figure = new Figure(message);
+  lines = new Lines(message);
+  pull.figure = figure;
+  stage.scene.add(figure.group, figure.ghosts, lines.group);
+  weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
+  const box = figure.startBox();
+  const ground = findGround(box);
+  stage.fit(box, ground);
+  panel.setScene(message);
+  applyLayers();
+}
+
+function applyLayers(): void {
+  if (!figure || !lines) return;
+  figure.group.visible = layers.shapes;
+  figure.ghosts.visible = layers.ghost;
+  for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
+  lines.forces.group.visible = layers.forces;
+  fresh = true;
+}
+
+/** The height of the ground: the floor of the world, or lower where the character can swing below it. Such a box grows to hold the swing. */
+function findGround(box: THREE.Box3): number {
+  if (box.min.y >= -0.01) return 0;
+  const length = box.getSize(new THREE.Vector3()).length();
+  const anchors = scene!.joints.filter((j) => j.parent === null).map((j) => j.parent_frame.position[1]);
+  const lowest = Math.min(box.min.y, Math.max(...anchors, box.min.y) - length);
+  box.min.y = lowest;
+  return lowest - 0.1 * length;
+}
+
+function show(frame: MovingFrame): void {
+  if (!figure || !lines) return;
+  figure.move(frame);
+  figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
+  const trouble = frame.failed && frame.widest !== null ? (scene!.joints[frame.widest]?.child ?? null) : null;
+  figure.colour(layers.gaps, trouble);
+  lines.move(figure.worlds);
+  lines.forces.show(frame, stage.radius, 0.5 * weight);
+  panel.setFrame(frame);
+  stage.touch();
+}
+
+/** The rubber band follows the mouse and the body, and tells the force. */
+function showPull(): void {
+  if (!figure || !lines) return;
+  const active = pull.active ?? keyPull;
+  if (!active) {
+    lines.forces.stretch(null, null);
+    forceLabel.hidden = true;
+    return;
+  }
+  const from = active.point.clone().applyMatrix4(figure.worldOf(active.body));
+  lines.forces.stretch(from, active.target);
+  const drag = latest?.drags.findLast((d) => d.puller === 1 && d.body === active.body);
+  const [x, y] = toScreen(from);
+  forceLabel.hidden = !drag;
+  if (drag) forceLabel.textContent = written(Math.hypot(...drag.force), "N");
+  forceLabel.style.left = `${x}px`;
+  forceLabel.style.top = `${y}px`;
+  stage.touch();
+}
+
+function toScreen(point: THREE.Vector3): [number, number] {
+  const p = point.clone().project(stage.camera);
+  return [((p.x + 1) / 2) * canvas.clientWidth, ((1 - p.y) / 2) * canvas.clientHeight];
+}
+
+// Arrow keys: the camera, or with Shift a pull at the chosen body for as long as they are down.
+let keyPull: { body: number; point: THREE.Vector3; target: THREE.Vector3 } | null = null;
+const KEY_POINTER = 1;
+canvas.addEventListener("keydown", (event) => {
+  const arrows: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  const way = arrows[event.key];
+  if (event.key === "+" || event.key === "-") {
+    stage.turn(0, 0, event.key === "+" ? 0.9 : 1 / 0.9);
+    event.preventDefault();
+  }
+  if (!way) return;
+  event.preventDefault();
+  if (!event.shiftKey) return stage.turn(-0.1 * way[0], -0.1 * way[1], 1);
+  if (panel.chosen === null) return panel.notify("Choose a body first: N takes the next one.", "info");
+  if (!figure) return;
+  if (!keyPull) {
+    const at = new THREE.Vector3().setFromMatrixPosition(figure.worldOf(panel.chosen));
+    keyPull = { body: panel.chosen, point: new THREE.Vector3(), target: at };
+  }
+  const [right, up] = [new THREE.Vector3(), new THREE.Vector3()];
+  stage.camera.matrixWorld.extractBasis(right, up, new THREE.Vector3());
+  keyPull.target.addScaledVector(right, 0.1 * stage.radius * way[0]).addScaledVector(up, 0.1 * stage.radius * way[1]);
+  sendPull(KEY_POINTER, keyPull.body, keyPull.point, keyPull.target);
+});
+const endKeyPull = () => {
+  if (keyPull) link.send({ type: "release", pointer: KEY_POINTER });
+  keyPull = null;
+};
+canvas.addEventListener("keyup", (event) => {
+  if (event.key.startsWith("Arrow") || event.key === "Shift") endKeyPull();
+});
+canvas.addEventListener("blur", endKeyPull);
+
+function tick(): void {
+  requestAnimationFrame(tick);
+  const start = performance.now();
+  pull.tick();
+  panel.tick();
+  if (fresh && latest) {
+    fresh = false;
+    show(latest);
+    panel.drawPlots();
+  }
+  showPull();
+  if (stage.draw()) {
+    frames++;
+    drawMillis = performance.now() - start;
+  }
+}
+tick();
+
+// What tests and the curious ask the page.
+declare global {
+  interface Window {
+    supple: object;
+  }
+}
+window.supple = {
+  get scene() {
+    return scene;
+  },
+  get status() {
+    return status;
+  },
+  get frame() {
+    return latest;
+  },
+  get frames() {
+    return frames;
+  },
+  /** Script time of the last drawn frame [ms], and draw calls. */
+  get cost() {
+    return { millis: drawMillis, calls: stage.renderer.info.render.calls };
+  },
+  /** Where a body's centre of mass is, in pixels of the window. */
+  screenOf(body: number): [number, number] {
+    const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));
+    const box = canvas.getBoundingClientRect();
+    return [x + box.left, y + box.top];
+  },
+  bodyOf: (name: string) => scene?.bodies.findIndex((body) => body.name === name) ?? -1,
+};

@@ -1,0 +1,458 @@
+// The controls around the picture. Each control sends a message; what it shows comes back with the status.
+
+import { heatColour } from "./figure";
+import { Plot, figure } from "./plots";
+import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import { Color } from "three";
+
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps";
+const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps"];
+
+export interface PanelEvents {
+  send(message: object): void;
+  layer(layer: Layer, visible: boolean): void;
+  chosen(body: number | null): void;
+  goHome(): void;
+  /** The body that P means: under the mouse, else the chosen one. */
+  meant(): number | null;
+}
+
+function element<T extends HTMLElement>(id: string): T {
+  return document.getElementById(id) as T;
+}
+const input = (id: string) => element<HTMLInputElement>(id);
+
+export class Panel {
+  chosen: number | null = null;
+  private scene: SceneMessage | null = null;
+  private status: StatusMessage | null = null;
+  /** The newest frame, perhaps not yet shown. */
+  frame: MovingFrame | null = null;
+  private shownStep = -1;
+  private lastNotice = 0;
+  private scrub: number | null = null;
+  private shownTakes = "";
+  private readonly plots = {
+    energy: new Plot(element("energy-plot"), ["#3878d6", "#e08a2e"], "linear"),
+    gap: new Plot(element("gap-plot"), ["#b45fd0"], "logarithmic"),
+    micros: new Plot(element("micros-plot"), ["#2e9e5b"], "linear"),
+  };
+
+  constructor(private readonly events: PanelEvents) {
+    this.wireScene();
+    this.wireSettings();
+    this.wireBody();
+    this.wireTime();
+    this.wireTakes();
+    for (const box of document.querySelectorAll<HTMLInputElement>("[data-layer]")) {
+      box.addEventListener("change", () => this.layerChanged(box));
+    }
+    const pen = element<HTMLCanvasElement>("legend-bar").getContext("2d")!;
+    for (let x = 0; x < 160; x++) {
+      pen.fillStyle = `#${heatColour(10 ** (-9 + (7 * x) / 159), new Color()).getHexString()}`;
+      pen.fillRect(x, 0, 1, 10);
+    }
+    const help = element<HTMLDialogElement>("help");
+    element("help-button").addEventListener("click", () => help.showModal());
+    document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** How strong pulls are, as a factor. */
+  get strength(): number {
+    return 10 ** input("strength").valueAsNumber;
+  }
+
+  setScene(scene: SceneMessage): void {
+    this.scene = scene;
+    this.frame = null;
+    this.shownStep = -1;
+    Object.values(this.plots).forEach((plot) => plot.clear());
+    const menu = element<HTMLSelectElement>("scene");
+    const [name, parameters] = split(scene.name);
+    menu.replaceChildren(...scene.scenes.map((line) => new Option(line.name, line.name)));
+    menu.value = name;
+    input("parameters").value = parameters;
+    this.describeScene();
+    const bodies = element<HTMLSelectElement>("body");
+    const options = scene.bodies.slice(0, 2000).map((body, k) => new Option(body.name, String(k)));
+    bodies.replaceChildren(new Option("none", ""), ...options);
+    this.choose(null);
+    document.title = `${scene.name} · Supple`;
+  }
+
+  setStatus(status: StatusMessage): void {
+    this.status = status;
+    const { settings } = status;
+    const put = (id: string, value: number) => {
+      if (document.activeElement !== input(id) || !input(id).matches(":active")) input(id).value = String(value);
+    };
+    put("gravity", -settings.gravity[1]);
+    put("stiffness", logarithm(settings.stiffness_scale));
+    put("damping", logarithm(settings.damping_scale));
+    put("dt", 1 / settings.dt);
+    put("substeps", settings.substeps);
+    input("torques").checked = settings.torques;
+    input("script").checked = settings.script;
+    element<HTMLSelectElement>("speed").value = String(status.speed);
+    const play = element("play");
+    play.querySelector("path")!.setAttribute("d", status.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2v12l10-6z");
+    play.setAttribute("aria-label", status.playing ? "Pause" : "Play");
+    if (document.activeElement !== input("take-name")) input("take-name").value = status.takes[status.take]?.name ?? "";
+    this.showValues();
+    this.showTakes();
+    this.showJoint();
+    this.showPin();
+    if (status.notice && status.notice.number > this.lastNotice) {
+      this.lastNotice = status.notice.number;
+      this.notify(status.notice.text, status.notice.level);
+    }
+  }
+
+  setFrame(frame: MovingFrame): void {
+    const time = input("time");
+    if (this.scrub === null && !time.matches(":active")) {
+      time.max = String(frame.end);
+      time.value = String(frame.step);
+    }
+    time.setAttribute("aria-valuetext", `${frame.time.toFixed(2)} seconds`);
+    element("time-value").textContent = `${frame.time.toFixed(2)} s · ${frame.step} of ${frame.end}`;
+    const mode = element("mode");
+    const text = frame.failed ? "stopped" : frame.replaying ? "recorded" : frame.playing ? "live" : "paused";
+    if (mode.textContent !== text) mode.textContent = text;
+    mode.classList.toggle("replay", frame.replaying);
+    mode.classList.toggle("failed", frame.failed);
+    const slow = frame.behind ? `, ${Number((frame.pace * 100).toPrecision(2))} % of real time` : "";
+    element("pace").textContent = frame.playing && frame.pace > 0 ? `${this.status?.settings.solver ?? ""}${slow}` : "";
+    if (this.shownStep !== frame.step) {
+      this.shownStep = frame.step;
+      const total = frame.energy.kinetic + frame.energy.gravity + frame.energy.springs;
+      this.plots.energy.add(total, frame.energy.kinetic);
+      this.plots.gap.add(frame.gap);
+      this.plots.micros.add(frame.micros);
+      element("energy-value").textContent = figure(total, "J");
+      element("gap-value").textContent = figure(frame.gap, "m");
+      element("micros-value").textContent = figure(frame.micros * 1e-6, "s");
+      this.showReport(frame);
+    }
+  }
+
+  drawPlots(): void {
+    Object.values(this.plots).forEach((plot) => plot.draw());
+  }
+
+  choose(body: number | null): void {
+    this.chosen = body;
+    element<HTMLSelectElement>("body").value = body === null ? "" : String(body);
+    this.showJoint();
+    this.showPin();
+    this.events.chosen(body);
+  }
+
+  notify(text: string, level: string): void {
+    const note = document.createElement("div");
+    note.className = `notice ${level}`;
+    note.textContent = text;
+    const notices = element("notices");
+    notices.append(note);
+    while (notices.children.length > 3) notices.firstElementChild!.remove();
+    setTimeout(() => note.remove(), 8000);
+  }
+
+  /** Once a frame: sends where the slider of time was put. */
+  tick(): void {
+    if (this.scrub === null || !this.frame) return;
+    this.events.send({ type: "seek", take: this.frame.take, step: this.scrub });
+    this.scrub = null;
+  }
+
+  private set(change: object): void {
+    this.events.send({ type: "set", ...change });
+  }
+
+  private wireScene(): void {
+    const menu = element<HTMLSelectElement>("scene");
+    const open = () => {
+      const parameters = input("parameters").value.trim();
+      this.events.send({ type: "open", scene: parameters ? `${menu.value}:${parameters}` : menu.value });
+    };
+    menu.addEventListener("change", () => {
+      input("parameters").value = "";
+      this.describeScene();
+      open();
+    });
+    element("open").addEventListener("click", open);
+    input("parameters").addEventListener("keydown", (event) => {
+      if (event.key === "Enter") open();
+    });
+  }
+
+  private describeScene(): void {
+    const line = this.scene?.scenes.find((s) => s.name === element<HTMLSelectElement>("scene").value);
+    element("summary").textContent = line?.summary ?? "";
+    element("summary").title = line?.summary ?? "";
+    input("parameters").placeholder = line?.parameters ?? "";
+    input("parameters").disabled = !line?.parameters;
+  }
+
+  private wireSettings(): void {
+    const slide = (id: string, change: (value: number) => object) => {
+      input(id).addEventListener("input", () => {
+        this.showValues();
+        this.set(change(input(id).valueAsNumber));
+      });
+    };
+    slide("gravity", (g) => ({ gravity: [0, -g, 0] }));
+    slide("stiffness", (x) => ({ stiffness_scale: 10 ** x }));
+    slide("damping", (x) => ({ damping_scale: 10 ** x }));
+    slide("dt", (rate) => ({ dt: 1 / rate }));
+    slide("substeps", (substeps) => ({ substeps }));
+    input("strength").addEventListener("input", () => this.showValues());
+    for (const id of ["torques", "script"]) {
+      input(id).addEventListener("change", () => this.set({ [id]: input(id).checked }));
+    }
+  }
+
+  private showValues(): void {
+    const say = (id: string, text: string) => (element(`${id}-value`).textContent = text);
+    say("gravity", `${input("gravity").valueAsNumber.toFixed(2)} m/s²`);
+    for (const id of ["stiffness", "damping", "strength"]) say(id, `× ${Number((10 ** input(id).valueAsNumber).toPrecision(2))}`);
+    say("dt", `1/${input("dt").value} s`);
+    say("substeps", input("substeps").value);
+  }
+
+  private wireBody(): void {
+    const list = element<HTMLSelectElement>("body");
+    list.addEventListener("change", () => this.choose(list.value === "" ? null : Number(list.value)));
+    element("pin").addEventListener("click", () => this.togglePin(this.chosen));
+    element("unpin-all").addEventListener("click", () => {
+      for (const body of this.status?.pins ?? []) this.events.send({ type: "pin", body, on: false });
+    });
+    for (const id of ["joint-stiffness", "joint-damping"]) {
+      input(id).addEventListener("input", () => {
+        const scales = {
+          stiffness_scale: 10 ** input("joint-stiffness").valueAsNumber,
+          damping_scale: 10 ** input("joint-damping").valueAsNumber,
+        };
+        this.set({ joints: this.meantJoints().map((joint) => ({ joint, ...scales })) });
+      });
+    }
+  }
+
+  private togglePin(body: number | null): void {
+    if (body === null) return this.notify("Choose a body first: click it, or take it from the list.", "info");
+    this.events.send({ type: "pin", body, on: !this.status?.pins.includes(body) });
+  }
+
+  private showPin(): void {
+    const pinned = this.chosen !== null && (this.status?.pins.includes(this.chosen) ?? false);
+    element("pin").setAttribute("aria-pressed", String(pinned));
+    element<HTMLButtonElement>("pin").disabled = this.chosen === null;
+    element<HTMLButtonElement>("unpin-all").disabled = !this.status?.pins.length;
+  }
+
+  private jointOf(body: number | null): number {
+    return this.scene?.joints.findIndex((joint) => joint.child === body) ?? -1;
+  }
+
+  /** The joint of the chosen body, or all joints from there on. */
+  private meantJoints(): number[] {
+    const first = this.jointOf(this.chosen);
+    if (first < 0 || !this.scene) return [];
+    if (!input("limb").checked) return [first];
+    const beyond = new Set([this.chosen!]);
+    const joints = [first];
+    for (let grown = true; grown; ) {
+      grown = false;
+      this.scene.joints.forEach((joint, k) => {
+        if (joint.parent !== null && beyond.has(joint.parent) && !beyond.has(joint.child)) {
+          beyond.add(joint.child);
+          joints.push(k);
+          grown = true;
+        }
+      });
+    }
+    return joints;
+  }
+
+  private showJoint(): void {
+    const index = this.jointOf(this.chosen);
+    element("joint-controls").hidden = index < 0;
+    if (index < 0 || !this.scene) return;
+    const joint = this.scene.joints[index]!;
+    element("joint-name").textContent = `Joint ${joint.name} (${joint.kind})`;
+    const scales = this.status?.settings.joints.find((j) => j[0] === index) ?? [index, 1, 1];
+    (["joint-stiffness", "joint-damping"] as const).forEach((id, k) => {
+      const scale = scales[k + 1]!;
+      if (!input(id).matches(":active")) input(id).value = String(logarithm(scale));
+      element(`${id}-value`).textContent = `× ${Number(scale.toPrecision(2))}`;
+    });
+  }
+
+  private wireTime(): void {
+    const { send } = this.events;
+    element("play").addEventListener("click", () => this.playOrPause());
+    element("step").addEventListener("click", () => send({ type: "step" }));
+    element("back").addEventListener("click", () => this.seekBy(-1));
+    element("start").addEventListener("click", () => this.seekTo(0));
+    const speed = element<HTMLSelectElement>("speed");
+    speed.addEventListener("change", () => send({ type: "speed", factor: Number(speed.value) }));
+    input("time").addEventListener("input", () => (this.scrub = input("time").valueAsNumber));
+  }
+
+  private playOrPause(): void {
+    this.events.send({ type: this.status?.playing ? "pause" : "play" });
+  }
+
+  private seekTo(step: number): void {
+    if (this.frame) this.events.send({ type: "seek", take: this.frame.take, step });
+  }
+
+  private seekBy(steps: number): void {
+    if (this.frame) this.seekTo(Math.max(0, this.frame.step + steps));
+  }
+
+  private wireTakes(): void {
+    const name = input("take-name");
+    name.addEventListener("change", () => {
+      if (this.status) this.events.send({ type: "rename", take: this.status.take, name: name.value });
+    });
+    const file = input("load-take");
+    file.addEventListener("change", async () => {
+      const chosen = file.files?.[0];
+      file.value = "";
+      if (chosen) await this.load(chosen);
+    });
+    element("load-label").addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        file.click();
+      }
+    });
+    // A take may also be dropped anywhere on the page.
+    document.addEventListener("dragover", (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      const dropped = event.dataTransfer?.files[0];
+      if (!dropped) return;
+      if (dropped.name.endsWith(".take")) void this.load(dropped);
+      else this.notify(`${dropped.name} cannot be opened: this version opens .take files.`, "error");
+    });
+  }
+
+  private async load(file: File): Promise<void> {
+    const answer = await fetch("take", { method: "POST", body: file });
+    if (answer.ok) return;
+    const text = await answer.text();
+    let reason = text;
+    try {
+      reason = (JSON.parse(text) as { message: string }).message;
+    } catch {
+      // not one of our refusals: shown as it is
+    }
+    this.notify(`${file.name}: ${reason}`, "error");
+  }
+
+  private showTakes(): void {
+    const status = this.status!;
+    const key = JSON.stringify([status.takes, status.take]);
+    if (key === this.shownTakes) return;
+    this.shownTakes = key;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.take : undefined;
+    const list = (parent: number | null): HTMLUListElement => {
+      const items = document.createElement("ul");
+      status.takes.forEach((take, k) => {
+        if (take.parent !== parent) return;
+        const item = document.createElement("li");
+        const button = document.createElement("button");
+        button.type = "button";
+        button.dataset.take = String(k);
+        button.textContent = parent === null ? take.name : `${take.name}, from step ${take.first}`;
+        if (k === status.take) button.setAttribute("aria-current", "true");
+        button.addEventListener("click", () => this.events.send({ type: "seek", take: k, step: this.endOf(k) }));
+        item.append(button);
+        const inner = list(k);
+        if (inner.children.length > 0) item.append(inner);
+        items.append(item);
+      });
+      return items;
+    };
+    element("takes").replaceChildren(list(null));
+    if (focused) document.querySelector<HTMLElement>(`[data-take="${focused}"]`)?.focus();
+  }
+
+  private endOf(take: number): number {
+    return this.frame?.take === take ? this.frame.end : (this.status?.takes[take]?.end ?? 0);
+  }
+
+  private showReport(frame: MovingFrame): void {
+    const widest = frame.widest === null ? "none" : (this.scene?.joints[frame.widest]?.name ?? "");
+    const lines: [string, string][] = [
+      ["Widest joint", widest],
+      ["Parts done", String(frame.substeps)],
+      ["Parts done again in halves", String(frame.fallbacks)],
+      ["Limits acting", String(frame.limits)],
+    ];
+    const report = element("report");
+    if (report.children.length === 0) {
+      for (const [title] of lines) {
+        const term = document.createElement("dt");
+        term.textContent = title;
+        report.append(term, document.createElement("dd"));
+      }
+    }
+    lines.forEach(([, value], k) => {
+      const cell = report.children[2 * k + 1]!;
+      if (cell.textContent !== value) cell.textContent = value;
+    });
+  }
+
+  private layerChanged(box: HTMLInputElement): void {
+    const layer = box.dataset.layer as Layer;
+    if (layer === "gaps") element("legend").hidden = !box.checked;
+    this.events.layer(layer, box.checked);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (target.matches("input[type=text], select")) return;
+    const slider = target.matches("input[type=range]");
+    if (slider && /^(Home|End|Arrow|Page)/.test(event.key)) return;
+    if (target.matches("button, a, summary, input[type=checkbox], label") && event.key === " ") return;
+    const layer = LAYERS[Number(event.key) - 1];
+    const actions: Record<string, () => void> = {
+      " ": () => this.playOrPause(),
+      ".": () => this.events.send({ type: "step" }),
+      ",": () => this.seekBy(-1),
+      Home: () => this.seekTo(0),
+      End: () => this.seekTo(this.frame?.end ?? 0),
+      p: () => this.togglePin(this.events.meant()),
+      f: () => this.events.goHome(),
+      n: () => this.chooseNext(1),
+      b: () => this.chooseNext(-1),
+      "?": () => element<HTMLDialogElement>("help").showModal(),
+    };
+    const action = actions[event.key] ?? actions[event.key.toLowerCase()];
+    if (action) action();
+    else if (layer && event.key.length === 1) document.querySelector<HTMLInputElement>(`[data-layer=${layer}]`)!.click();
+    else return;
+    event.preventDefault();
+  }
+
+  private chooseNext(by: number): void {
+    const count = this.scene?.bodies.length ?? 0;
+    if (count === 0) return;
+    const from = this.chosen ?? (by > 0 ? -1 : 0);
+    this.choose((from + by + count) % count);
+  }
+}
+
+function split(name: string): [string, string] {
+  const at = name.indexOf(":");
+  return at < 0 ? [name, ""] : [name.slice(0, at), name.slice(at + 1)];
+}
+
+/** Exponent of a scale on a slider from 1/100 to 100; nothing at all shows at its lower end. */
+function logarithm(scale: number): number {
+  return scale > 0 ? Math.log10(scale) : -2;
+}

@@ -1,0 +1,160 @@
+// The messages of docs/protocol.md as the page reads them.
+
+export interface Frame3 {
+  position: [number, number, number];
+  rotation: [number, number, number, number];
+}
+
+export type Shape = { frame: Frame3 } & (
+  | { shape: "sphere"; radius: number }
+  | { shape: "cuboid"; size: [number, number, number] }
+  | { shape: "capsule"; length: number; radius: number }
+  | { shape: "cylinder"; length: number; radius: number }
+  | { shape: "hull"; points: [number, number, number][] }
+  | { shape: "mesh"; vertices: [number, number, number][]; triangles: [number, number, number][] }
+);
+
+export interface Joint {
+  name: string;
+  kind: string;
+  child: number;
+  parent: number | null;
+  child_frame: Frame3;
+  parent_frame: Frame3;
+  turning_axis: number | null;
+  angle: [number, number] | null;
+  swing: [number, number] | null;
+  slide: [number, number] | null;
+}
+
+export interface SceneMessage {
+  type: "scene";
+  protocol: number;
+  generation: number;
+  name: string;
+  bodies: { name: string; mass: number; start: Frame3; shapes: Shape[] }[];
+  joints: Joint[];
+  trackers: { name: string; body: number; point: [number, number, number] }[];
+  scenes: { name: string; parameters: string; summary: string }[];
+}
+
+export interface TakeLine {
+  name: string;
+  parent: number | null;
+  first: number;
+  end: number;
+}
+
+export interface StatusMessage {
+  type: "status";
+  generation: number;
+  playing: boolean;
+  speed: number;
+  settings: {
+    solver: string;
+    dt: number;
+    substeps: number;
+    gravity: [number, number, number];
+    stiffness_scale: number;
+    damping_scale: number;
+    torques: boolean;
+    script: boolean;
+    joints: [number, number, number][];
+  };
+  pins: number[];
+  take: number;
+  takes: TakeLine[];
+  bytes: number;
+  notice: { number: number; level: string; text: string } | null;
+}
+
+export interface ErrorMessage {
+  type: "error";
+  code: string;
+  message: string;
+}
+
+export interface MovingFrame {
+  playing: boolean;
+  replaying: boolean;
+  behind: boolean;
+  failed: boolean;
+  generation: number;
+  time: number;
+  step: number;
+  end: number;
+  take: number;
+  pace: number;
+  gap: number;
+  tilt: number;
+  widest: number | null;
+  substeps: number;
+  fallbacks: number;
+  limits: number;
+  contacts: number;
+  micros: number;
+  energy: { kinetic: number; gravity: number; springs: number };
+  /** Seven numbers a body: position, then rotation x, y, z, w. */
+  poses: Float32Array;
+  gaps: Float32Array;
+  targets: { tracker: number; pose: Float32Array }[];
+  drags: { body: number; puller: number; point: Float32Array; force: Float32Array }[];
+}
+
+const HEAD = 96;
+
+/** Reads a frame, or null when it is of another version. */
+export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
+  const view = new DataView(buffer);
+  if (buffer.byteLength < HEAD || view.getUint16(0, true) !== 1) return null;
+  const u32 = (at: number) => view.getUint32(at, true);
+  const f32 = (at: number) => view.getFloat32(at, true);
+  const flags = view.getUint16(2, true);
+  const [bodies, joints, targets, drags] = [u32(28), u32(32), u32(36), u32(40)];
+  let at = HEAD;
+  const floats = (count: number) => {
+    const array = new Float32Array(buffer, at, count);
+    at += 4 * count;
+    return array;
+  };
+  const poses = floats(7 * bodies);
+  const gaps = floats(joints);
+  const targetList = [];
+  for (let k = 0; k < targets; k++) {
+    const tracker = u32(at);
+    at += 4;
+    targetList.push({ tracker, pose: floats(7) });
+  }
+  const dragList = [];
+  for (let k = 0; k < drags; k++) {
+    const [body, puller] = [u32(at), u32(at + 4)];
+    at += 8;
+    dragList.push({ body, puller, point: floats(3), force: floats(3) });
+  }
+  const widest = u32(56);
+  return {
+    playing: (flags & 1) !== 0,
+    replaying: (flags & 2) !== 0,
+    behind: (flags & 4) !== 0,
+    failed: (flags & 8) !== 0,
+    generation: u32(4),
+    time: view.getFloat64(8, true),
+    step: u32(16),
+    end: u32(20),
+    take: u32(24),
+    pace: f32(44),
+    gap: f32(48),
+    tilt: f32(52),
+    widest: widest === 0xffffffff ? null : widest,
+    substeps: u32(60),
+    fallbacks: u32(64),
+    limits: u32(68),
+    contacts: u32(72),
+    micros: f32(76),
+    energy: { kinetic: f32(80), gravity: f32(84), springs: f32(88) },
+    poses,
+    gaps,
+    targets: targetList,
+    drags: dragList,
+  };
+}

@@ -1,0 +1,121 @@
+// Pulling with the mouse, a finger or the keyboard: a spring in the plane that faces the camera.
+
+import * as THREE from "three";
+import type { Figure } from "./figure";
+import type { Stage } from "./stage";
+
+export interface PullEvents {
+  /** Start or move a pull. */
+  pull(body: number, point: THREE.Vector3, target: THREE.Vector3): void;
+  release(): void;
+  hover(body: number | null, x: number, y: number): void;
+  choose(body: number): void;
+}
+
+interface Held {
+  pointer: number;
+  body: number;
+  /** In body coordinates. */
+  point: THREE.Vector3;
+  plane: THREE.Plane;
+  target: THREE.Vector3;
+  moved: boolean;
+  start: [number, number];
+}
+
+export class Pull {
+  figure: Figure | null = null;
+  private held: Held | null = null;
+  private readonly ray = new THREE.Raycaster();
+  private hovering: PointerEvent | null = null;
+  private unsent = false;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly stage: Stage,
+    private readonly events: PullEvents,
+  ) {
+    // Before the camera's own listeners: a press on a body is a pull, a press beside it turns the camera.
+    canvas.addEventListener("pointerdown", (event) => this.press(event), { capture: true });
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    canvas.addEventListener("pointerup", (event) => this.lift(event));
+    canvas.addEventListener("pointercancel", (event) => this.lift(event));
+    canvas.addEventListener("pointerleave", () => {
+      this.hovering = null;
+      this.events.hover(null, 0, 0);
+    });
+  }
+
+  /** The pulled body, its point and the target, if something is held. */
+  get active(): { body: number; point: THREE.Vector3; target: THREE.Vector3 } | null {
+    return this.held;
+  }
+
+  /** Once a frame: sends where the mouse is and looks what is under it. */
+  tick(): void {
+    if (this.held && this.unsent) {
+      this.unsent = false;
+      this.events.pull(this.held.body, this.held.point, this.held.target);
+    }
+    if (this.hovering && !this.held && this.figure) {
+      const event = this.hovering;
+      this.hovering = null;
+      this.aim(event);
+      this.events.hover(this.figure.pick(this.ray)?.body ?? null, event.offsetX, event.offsetY);
+    }
+  }
+
+  /** Lets go, for example because another scene was opened. */
+  drop(): void {
+    if (this.held) this.events.release();
+    this.held = null;
+    this.stage.controls.enabled = true;
+  }
+
+  private aim(event: PointerEvent): void {
+    const box = this.canvas.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * 2 - 1;
+    const y = 1 - ((event.clientY - box.top) / box.height) * 2;
+    this.ray.setFromCamera(new THREE.Vector2(x, y), this.stage.camera);
+  }
+
+  private press(event: PointerEvent): void {
+    if (event.button !== 0 || this.held || !this.figure) return;
+    this.aim(event);
+    const hit = this.figure.pick(this.ray);
+    if (!hit) return;
+    event.stopImmediatePropagation();
+    this.canvas.focus();
+    this.canvas.setPointerCapture(event.pointerId);
+    this.stage.controls.enabled = false;
+    const facing = this.stage.camera.getWorldDirection(new THREE.Vector3());
+    this.held = {
+      pointer: event.pointerId,
+      body: hit.body,
+      point: hit.point.clone().applyMatrix4(this.figure.worldOf(hit.body).invert()),
+      plane: new THREE.Plane().setFromNormalAndCoplanarPoint(facing, hit.point),
+      target: hit.point.clone(),
+      moved: false,
+      start: [event.clientX, event.clientY],
+    };
+    this.events.choose(hit.body);
+    this.unsent = true;
+  }
+
+  private move(event: PointerEvent): void {
+    const held = this.held;
+    if (!held) {
+      if (event.buttons === 0) this.hovering = event;
+      return;
+    }
+    if (event.pointerId !== held.pointer) return;
+    this.aim(event);
+    if (this.ray.ray.intersectPlane(held.plane, held.target)) this.unsent = true;
+    this.stage.touch();
+  }
+
+  private lift(event: PointerEvent): void {
+    if (!this.held || event.pointerId !== this.held.pointer) return;
+    this.drop();
+  }
+}

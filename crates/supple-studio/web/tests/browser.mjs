@@ -1,0 +1,50 @@
+// What the browser tests and the pictures share: the built binary, and a Chromium that draws without a graphics card.
+//
+// SUPPLE names the binary (default: target/release/supple of this repository), CHROMIUM the browser.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const built = fileURLToPath(new URL("../../../../target/release/supple", import.meta.url));
+export const binary = process.env.SUPPLE ?? built;
+
+/** Starts `supple view SCENE` at a free port. */
+export async function serve(scene) {
+  if (!existsSync(binary)) throw new Error(`${binary} is missing: build it with cargo build --release, or set SUPPLE`);
+  const child = spawn(binary, ["view", scene, "--no-open", "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const address = await new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`supple ended with ${code}`)));
+    child.stdout.once("data", (data) => resolve(String(data).trim()));
+  });
+  return { address, stop: () => child.kill() };
+}
+
+export async function browse() {
+  const paths = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  const executablePath = paths.find((path) => path && existsSync(path));
+  if (!executablePath) throw new Error("no Chromium found: install it, or set CHROMIUM");
+  return chromium.launch({
+    executablePath,
+    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"],
+  });
+}
+
+/** Opens the page and waits until a frame is drawn. */
+export async function visit(browser, address, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, ...options });
+  page.problems = [];
+  page.on("pageerror", (error) => page.problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") page.problems.push(message.text());
+  });
+  await page.goto(address);
+  await until(page, () => window.supple?.frame && window.supple.frames > 0);
+  return page;
+}
+
+/** Waits until something holds in the page. The picture may take long; the time is generous. */
+export function until(page, holds, argument) {
+  return page.waitForFunction(holds, argument, { timeout: Number(process.env.PATIENCE ?? 60_000), polling: 50 });
+}

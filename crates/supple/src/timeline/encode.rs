@@ -1,0 +1,410 @@
+//! State and Input as bytes, and back. Little-endian; every `f64` by its bits, so that nothing is lost.
+//!
+//! Each struct is taken apart by naming every field: a new field does not compile until it is written here. When the layout
+//! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
+
+use super::TakeError;
+use crate::input::{Drag, Input, JointInput, Target};
+use crate::maths::lanes::Instructions;
+use crate::maths::{Pose, Twist, Wrench};
+use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
+use crate::solver::{Impulses, Mode, Solver, Threads, Tree, TreeScheme};
+use glam::{DQuat, DVec3};
+
+/// Appends `state`.
+pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
+    let State { time, last_dt, remembers, bodies, joints } = state;
+    put_f64(out, *time);
+    put_f64(out, *last_dt);
+    out.push(u8::from(*remembers));
+    put_list(out, bodies, |out, body| {
+        let BodyState { position, orientation, velocity } = body;
+        put_vec3(out, *position);
+        put_quat(out, *orientation);
+        put_twist(out, *velocity);
+    });
+    put_list(out, joints, |out, joint| {
+        let JointState { angle, turn, force } = joint;
+        put_f64(out, *angle);
+        put_vec3(out, *turn);
+        put_vec3(out, *force);
+    });
+}
+
+/// Reads what [`write_state`] wrote.
+pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
+    Ok(State {
+        time: from.f64()?,
+        last_dt: from.f64()?,
+        remembers: from.choice(&[false, true])?,
+        bodies: from.list(104, |from| {
+            Ok(BodyState { position: from.vec3()?, orientation: from.quat()?, velocity: from.twist()? })
+        })?,
+        joints: from.list(56, |from| Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()? }))?,
+    })
+}
+
+// The parts of an input that are written when they differ from the step before.
+const SETTINGS: u8 = 1;
+const JOINTS: u8 = 2;
+const TARGETS: u8 = 4;
+const DRAGS: u8 = 8;
+const WRENCHES: u8 = 16;
+
+/// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
+/// With no `before`, everything.
+pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u8>) {
+    let head = out.len();
+    out.push(0);
+    let mut same = Vec::new();
+    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES] {
+        let start = out.len();
+        write_part(after, part, out);
+        if let Some(before) = before {
+            same.clear();
+            write_part(before, part, &mut same);
+            if out[start..] == same {
+                out.truncate(start);
+                continue;
+            }
+        }
+        out[head] |= part;
+    }
+}
+
+/// Appends one part of an input, whole.
+fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
+    let Input {
+        dt,
+        substeps,
+        solver,
+        gravity,
+        stiffness_scale,
+        damping_scale,
+        torques,
+        joints,
+        targets,
+        drags,
+        wrenches,
+    } = input;
+    match part {
+        SETTINGS => {
+            put_f64(out, *dt);
+            put_u32(out, *substeps);
+            put_solver(out, *solver);
+            put_vec3(out, *gravity);
+            put_f64(out, *stiffness_scale);
+            put_f64(out, *damping_scale);
+            out.push(u8::from(*torques));
+        }
+        JOINTS => put_list(out, joints, |out, joint| {
+            let JointInput { stiffness_scale, damping_scale, torque, servo } = joint;
+            put_f64(out, *stiffness_scale);
+            put_f64(out, *damping_scale);
+            put_f64(out, *torque);
+            put_servo(out, *servo);
+        }),
+        TARGETS => put_list(out, targets, |out, target| {
+            out.push(u8::from(target.is_some()));
+            if let Some(Target { pose: Pose { rotation, translation }, velocity }) = target {
+                put_quat(out, *rotation);
+                put_vec3(out, *translation);
+                put_twist(out, *velocity);
+            }
+        }),
+        DRAGS => put_list(out, drags, |out, drag| {
+            let Drag { body, point, target, target_velocity, stiffness, damping } = drag;
+            put_u32(out, body.0);
+            put_vec3(out, *point);
+            put_vec3(out, *target);
+            put_vec3(out, *target_velocity);
+            put_f64(out, *stiffness);
+            put_f64(out, *damping);
+        }),
+        WRENCHES => put_list(out, wrenches, |out, (body, wrench)| {
+            let Wrench { force, torque } = wrench;
+            put_u32(out, body.0);
+            put_vec3(out, *force);
+            put_vec3(out, *torque);
+        }),
+        _ => unreachable!("the parts are those above"),
+    }
+}
+
+/// Reads what [`write_input`] wrote and changes `input` accordingly.
+pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), TakeError> {
+    let parts = from.u8()?;
+    if parts & SETTINGS != 0 {
+        input.dt = from.f64()?;
+        input.substeps = from.u32()?;
+        input.solver = from.solver()?;
+        input.gravity = from.vec3()?;
+        input.stiffness_scale = from.f64()?;
+        input.damping_scale = from.f64()?;
+        input.torques = from.flag()?;
+    }
+    if parts & JOINTS != 0 {
+        input.joints = from.list(25, |from| {
+            Ok(JointInput {
+                stiffness_scale: from.f64()?,
+                damping_scale: from.f64()?,
+                torque: from.f64()?,
+                servo: from.servo()?,
+            })
+        })?;
+    }
+    if parts & TARGETS != 0 {
+        input.targets = from.list(1, |from| {
+            if !from.flag()? {
+                return Ok(None);
+            }
+            let pose = Pose { rotation: from.quat()?, translation: from.vec3()? };
+            Ok(Some(Target { pose, velocity: from.twist()? }))
+        })?;
+    }
+    if parts & DRAGS != 0 {
+        input.drags = from.list(92, |from| {
+            Ok(Drag {
+                body: BodyId(from.u32()?),
+                point: from.vec3()?,
+                target: from.vec3()?,
+                target_velocity: from.vec3()?,
+                stiffness: from.f64()?,
+                damping: from.f64()?,
+            })
+        })?;
+    }
+    if parts & WRENCHES != 0 {
+        input.wrenches =
+            from.list(52, |from| Ok((BodyId(from.u32()?), Wrench { force: from.vec3()?, torque: from.vec3()? })))?;
+    }
+    if parts >= 32 {
+        return Err(TakeError::damaged("an input names parts that do not exist"));
+    }
+    Ok(())
+}
+
+pub(super) fn put_u32(out: &mut Vec<u8>, x: u32) {
+    out.extend_from_slice(&x.to_le_bytes());
+}
+pub(super) fn put_u64(out: &mut Vec<u8>, x: u64) {
+    out.extend_from_slice(&x.to_le_bytes());
+}
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_u32(out, text.len() as u32);
+    out.extend_from_slice(text.as_bytes());
+}
+fn put_f64(out: &mut Vec<u8>, x: f64) {
+    put_u64(out, x.to_bits());
+}
+fn put_vec3(out: &mut Vec<u8>, v: DVec3) {
+    v.to_array().into_iter().for_each(|x| put_f64(out, x));
+}
+fn put_quat(out: &mut Vec<u8>, q: DQuat) {
+    q.to_array().into_iter().for_each(|x| put_f64(out, x));
+}
+fn put_twist(out: &mut Vec<u8>, Twist { linear, angular }: Twist) {
+    put_vec3(out, linear);
+    put_vec3(out, angular);
+}
+fn put_list<T>(out: &mut Vec<u8>, list: &[T], mut put: impl FnMut(&mut Vec<u8>, &T)) {
+    put_u32(out, list.len() as u32);
+    list.iter().for_each(|item| put(out, item));
+}
+fn put_servo(out: &mut Vec<u8>, servo: Option<ServoTarget>) {
+    match servo {
+        None => out.push(0),
+        Some(ServoTarget::Position { position, rate }) => {
+            out.push(1);
+            put_f64(out, position);
+            put_f64(out, rate);
+        }
+        Some(ServoTarget::Rotation(q)) => {
+            out.push(2);
+            put_quat(out, q);
+        }
+        Some(ServoTarget::Rate(rate)) => {
+            out.push(3);
+            put_f64(out, rate);
+        }
+    }
+}
+fn put_solver(out: &mut Vec<u8>, solver: Solver) {
+    match solver {
+        Solver::Tree(Tree { scheme, depth, instructions, threads, impulses }) => {
+            out.push(0);
+            put_u32(out, depth);
+            out.push(match scheme {
+                TreeScheme::Published => 0,
+                TreeScheme::Exact => 1,
+                TreeScheme::Acceleration => 2,
+                TreeScheme::Midpoint(Mode::Fast) => 3,
+                TreeScheme::Midpoint(Mode::Default) => 4,
+                TreeScheme::Midpoint(Mode::Accurate) => 5,
+                TreeScheme::Midpoint(Mode::Conservative) => 6,
+            });
+            out.push(match instructions {
+                Instructions::Best => 0,
+                Instructions::Baseline => 1,
+            });
+            out.push(match threads {
+                Threads::One => 0,
+                Threads::Many => 1,
+            });
+            out.push(match impulses {
+                Impulses::Skip => 0,
+                Impulses::Keep => 1,
+            });
+        }
+    }
+}
+
+/// Bytes that are read from the front. Every length is checked against what is left before anything is set aside for it.
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], TakeError> {
+        let (head, rest) = self.0.split_at_checked(count).ok_or(TakeError::damaged("it ends too early"))?;
+        self.0 = rest;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], TakeError> {
+        Ok(self.take(N)?.try_into().expect("just as many were taken"))
+    }
+    pub(super) fn u8(&mut self) -> Result<u8, TakeError> {
+        Ok(self.array::<1>()?[0])
+    }
+    pub(super) fn u32(&mut self) -> Result<u32, TakeError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    pub(super) fn u64(&mut self) -> Result<u64, TakeError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub(super) fn text(&mut self) -> Result<String, TakeError> {
+        let length = self.u32()? as usize;
+        let text = std::str::from_utf8(self.take(length)?);
+        Ok(text.map_err(|_| TakeError::damaged("a name is not UTF-8"))?.to_owned())
+    }
+    /// A list of items of at least `size` bytes each.
+    pub(super) fn list<T>(
+        &mut self,
+        size: usize,
+        mut item: impl FnMut(&mut Bytes<'a>) -> Result<T, TakeError>,
+    ) -> Result<Vec<T>, TakeError> {
+        let count = self.u32()? as usize;
+        if count > self.0.len() / size {
+            return Err(TakeError::damaged("a list is longer than the file"));
+        }
+        (0..count).map(|_| item(self)).collect()
+    }
+    pub(super) fn flag(&mut self) -> Result<bool, TakeError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(TakeError::damaged("a switch is neither on nor off")),
+        }
+    }
+    fn f64(&mut self) -> Result<f64, TakeError> {
+        Ok(f64::from_bits(self.u64()?))
+    }
+    fn vec3(&mut self) -> Result<DVec3, TakeError> {
+        Ok(DVec3::new(self.f64()?, self.f64()?, self.f64()?))
+    }
+    fn quat(&mut self) -> Result<DQuat, TakeError> {
+        Ok(DQuat::from_xyzw(self.f64()?, self.f64()?, self.f64()?, self.f64()?))
+    }
+    fn twist(&mut self) -> Result<Twist, TakeError> {
+        Ok(Twist { linear: self.vec3()?, angular: self.vec3()? })
+    }
+    fn servo(&mut self) -> Result<Option<ServoTarget>, TakeError> {
+        Ok(match self.u8()? {
+            0 => None,
+            1 => Some(ServoTarget::Position { position: self.f64()?, rate: self.f64()? }),
+            2 => Some(ServoTarget::Rotation(self.quat()?)),
+            3 => Some(ServoTarget::Rate(self.f64()?)),
+            _ => return Err(TakeError::damaged("a servo target of an unknown kind")),
+        })
+    }
+    fn choice<T: Copy>(&mut self, choices: &[T]) -> Result<T, TakeError> {
+        let k = usize::from(self.u8()?);
+        choices.get(k).copied().ok_or(TakeError::damaged("a setting of the solver is unknown"))
+    }
+    fn solver(&mut self) -> Result<Solver, TakeError> {
+        self.choice(&[()])?; // tree is the only one
+        let depth = self.u32()?;
+        Ok(Solver::Tree(Tree {
+            scheme: self.choice(&[
+                TreeScheme::Published,
+                TreeScheme::Exact,
+                TreeScheme::Acceleration,
+                TreeScheme::Midpoint(Mode::Fast),
+                TreeScheme::Midpoint(Mode::Default),
+                TreeScheme::Midpoint(Mode::Accurate),
+                TreeScheme::Midpoint(Mode::Conservative),
+            ])?,
+            depth,
+            instructions: self.choice(&[Instructions::Best, Instructions::Baseline])?,
+            threads: self.choice(&[Threads::One, Threads::Many])?,
+            impulses: self.choice(&[Impulses::Skip, Impulses::Keep])?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scene;
+
+    #[test]
+    fn a_state_comes_back_bit_for_bit() {
+        let mut state = Scene::parse("robot").unwrap().state;
+        state.time = 0.1 + 0.2;
+        state.joints[3].angle = -0.0;
+        let mut bytes = Vec::new();
+        write_state(&state, &mut bytes);
+        let mut from = Bytes(&bytes);
+        let back = read_state(&mut from).unwrap();
+        assert!(from.0.is_empty());
+        assert_eq!((back.hash(), &back), (state.hash(), &state));
+        for end in 0..bytes.len() {
+            assert!(read_state(&mut Bytes(&bytes[..end])).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn an_input_comes_back_whole_and_by_its_changes() {
+        let scene = Scene::parse("hand").unwrap();
+        let mut full = scene.input.clone();
+        full.joint_mut(&scene.model, 2).servo = Some(ServoTarget::Rotation(DQuat::from_rotation_x(0.3)));
+        full.joint_mut(&scene.model, 3).servo = Some(ServoTarget::Position { position: 0.2, rate: -1.0 });
+        full.joint_mut(&scene.model, 4).servo = Some(ServoTarget::Rate(2.0));
+        full.targets[5] = None;
+        full.wrenches.push((BodyId(3), Wrench { force: DVec3::X, torque: DVec3::Y }));
+        full.drags.push(Drag {
+            body: BodyId(1),
+            point: DVec3::X,
+            target: DVec3::Y,
+            target_velocity: DVec3::Z,
+            stiffness: 3.0,
+            damping: 0.5,
+        });
+        full.solver = Solver::Tree(Tree { scheme: TreeScheme::Exact, impulses: Impulses::Keep, ..Tree::default() });
+        let mut bytes = Vec::new();
+        write_input(None, &full, &mut bytes);
+        let mut back = Input::default();
+        read_input(&mut Bytes(&bytes), &mut back).unwrap();
+        assert_eq!(back, full);
+
+        let mut next = full.clone();
+        next.torques = false;
+        next.drags[0].target = DVec3::ONE;
+        bytes.clear();
+        write_input(Some(&full), &next, &mut bytes);
+        read_input(&mut Bytes(&bytes), &mut back).unwrap();
+        assert_eq!(back, next);
+
+        bytes.clear();
+        write_input(Some(&next), &next, &mut bytes);
+        assert_eq!(bytes, [0]); // one byte for a step without a change
+    }
+}
