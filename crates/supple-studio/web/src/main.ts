@@ -120,14 +120,15 @@ function applyLayers(): void {
   fresh = true;
 }
 
-/** The height of the ground: the floor of the world, or lower where the character can swing below it. Such a box grows to hold the swing. */
+/** The height of the ground: the floor of the world, or lower where the character hangs below it. The box of one long chain grows to hold its swing. */
 function findGround(box: THREE.Box3): number {
   if (box.min.y >= -0.01) return 0;
   const length = box.getSize(new THREE.Vector3()).length();
   const anchors = scene!.joints.filter((j) => j.parent === null).map((j) => j.parent_frame.position[1]);
-  const lowest = Math.min(box.min.y, Math.max(...anchors, box.min.y) - length);
-  box.min.y = lowest;
-  return lowest - 0.1 * length;
+  const parents = scene!.joints.map((j) => j.parent);
+  const swings = anchors.length === 1 && new Set(parents).size === parents.length;
+  if (swings) box.min.y = Math.min(box.min.y, anchors[0]! - length);
+  return box.min.y - 0.15 * length;
 }
 
 function show(frame: MovingFrame): void {
