@@ -3,7 +3,7 @@
 //! The paper gives 0.36 ms per frame for the articulated dynamics of 16 bones and 15 joints.
 
 use super::trial::solver;
-use super::{Case, Destination, Machine, Timing, wants_more};
+use super::{Case, Destination, Machine, Stopwatch, Timing};
 use crate::error::Error;
 use crate::output;
 use crate::settings;
@@ -11,7 +11,6 @@ use crate::table::{Align, Table, figure, grouped, small};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
-use std::time::{Duration, Instant};
 use supple::{Input, Scene, TreeScheme, Work, step, step_crowd};
 
 /// Options of the bench.
@@ -138,26 +137,21 @@ fn crowd(scene: &Scene, steps: usize) -> Result<Row, Error> {
     }
     let mut inputs = vec![input; CROWD];
 
-    let mut timing = Timing { us_per_step: f64::INFINITY, steps, ..Timing::default() };
-    let (mut runs, mut measured) = (0, Duration::ZERO);
-    while wants_more(runs, measured) {
+    let mut watch = Stopwatch::default();
+    let mut timing = Timing::default();
+    while watch.wants_a_run() {
         let mut states = start.clone();
-        let mut elapsed = Duration::ZERO;
         for _ in 0..steps {
             for (state, input) in states.iter().zip(&mut inputs) {
                 scene.direct(state.time, input);
             }
-            let begin = Instant::now();
-            let result = step_crowd(model, &inputs, &mut states, &mut work);
-            elapsed += begin.elapsed();
-            let done = result.map_err(|e| failed(&e.error))?;
+            let done =
+                watch.time(|| step_crowd(model, &inputs, &mut states, &mut work)).map_err(|e| failed(&e.error))?;
             timing.max_joint_gap = timing.max_joint_gap.max(done.max_joint_gap);
             timing.limits_active_max = timing.limits_active_max.max(done.limits_active);
         }
-        runs += 1;
-        measured += elapsed.max(Duration::from_micros(1));
-        timing.us_per_step = timing.us_per_step.min(1e6 * elapsed.as_secs_f64() / (steps * CROWD) as f64);
     }
+    timing.us_per_step = watch.us_per_step() / CROWD as f64;
     Ok(row(scene, Variant::Crowd, CROWD, timing))
 }
 

@@ -131,7 +131,7 @@ struct Case<'a> {
 /// What the timing of a case gave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timing {
-    /// Mean over a run, the smallest of all runs \[µs\].
+    /// Mean over a run of the shortest time that each step took in any run \[µs\].
     us_per_step: f64,
     /// Steps of a run: fewer than asked for when they take too long.
     steps: usize,
@@ -143,15 +143,61 @@ struct Timing {
 /// Runs are repeated until this much time has been measured.
 const MEASURED_AT_LEAST: Duration = Duration::from_millis(300);
 /// Others share the machine: a run is done at least this often…
-const RUNS_AT_LEAST: usize = 3;
+const RUNS_AT_LEAST: usize = 5;
 /// …unless that takes longer than this.
 const REPEATED_AT_MOST: Duration = Duration::from_secs(6);
 /// A run that takes longer is cut off here.
 const MEASURED_AT_MOST: Duration = Duration::from_secs(20);
 
-/// Whether so many runs, so long together, are not enough yet.
-fn wants_more(runs: usize, measured: Duration) -> bool {
-    measured < MEASURED_AT_LEAST || (runs < RUNS_AT_LEAST && measured < REPEATED_AT_MOST)
+/// The times of the steps of a run that is repeated. Every repetition does the same, so what a step took longer than its
+/// shortest time was taken by others.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    shortest: Vec<Duration>,
+    runs: usize,
+    /// Steps done in the present run.
+    step: usize,
+    /// In the present run.
+    elapsed: Duration,
+    /// In all runs.
+    measured: Duration,
+}
+
+impl Stopwatch {
+    /// Whether the run should be done (again); if so it begins.
+    fn wants_a_run(&mut self) -> bool {
+        let wanted =
+            self.measured < MEASURED_AT_LEAST || (self.runs < RUNS_AT_LEAST && self.measured < REPEATED_AT_MOST);
+        if wanted {
+            self.runs += 1;
+            (self.step, self.elapsed) = (0, Duration::ZERO);
+        }
+        wanted
+    }
+
+    /// Does and times a step of the present run.
+    fn time<R>(&mut self, step: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = step();
+        let time = start.elapsed();
+        match self.shortest.get_mut(self.step) {
+            Some(shortest) => *shortest = time.min(*shortest),
+            None => self.shortest.push(time),
+        }
+        self.step += 1;
+        self.elapsed += time;
+        self.measured += time.max(Duration::from_nanos(1)); // a coarse clock must not keep us here
+        result
+    }
+
+    /// Whether the present run has taken too long.
+    fn is_late(&self) -> bool {
+        self.elapsed > MEASURED_AT_MOST
+    }
+
+    fn us_per_step(&self) -> f64 {
+        1e6 * self.shortest.iter().sum::<Duration>().as_secs_f64() / self.shortest.len() as f64
+    }
 }
 
 impl Case<'_> {
@@ -159,40 +205,37 @@ impl Case<'_> {
     fn time(&self) -> Result<Timing, Error> {
         let mut work = Work::new(&self.scene.model);
         // The first step touches fresh memory: it is done once beforehand.
-        self.play(1, &mut work)?;
-        let mut timing = Timing { us_per_step: f64::INFINITY, ..Timing::default() };
-        let (mut runs, mut measured) = (0, Duration::ZERO);
-        while wants_more(runs, measured) {
-            let (elapsed, steps, most) = self.play(self.steps, &mut work)?;
-            runs += 1;
-            measured += elapsed.max(Duration::from_micros(1)); // a coarse clock must not keep us here
-            timing.us_per_step = timing.us_per_step.min(1e6 * elapsed.as_secs_f64() / steps as f64);
-            timing.steps = steps;
-            timing.max_joint_gap = most.max_joint_gap;
-            timing.limits_active_max = most.limits_active;
+        self.play(1, &mut work, &mut Stopwatch::default())?;
+        let mut watch = Stopwatch::default();
+        let mut most = supple::Report::default();
+        while watch.wants_a_run() {
+            most = self.play(self.steps, &mut work, &mut watch)?;
         }
-        Ok(timing)
+        Ok(Timing {
+            us_per_step: watch.us_per_step(),
+            steps: watch.shortest.len(),
+            max_joint_gap: most.max_joint_gap,
+            limits_active_max: most.limits_active,
+        })
     }
 
-    /// The time of the steps done, their number, and the most of what they reported.
-    fn play(&self, steps: usize, work: &mut Work) -> Result<(Duration, usize, supple::Report), Error> {
+    /// The most of what the steps reported.
+    fn play(&self, steps: usize, work: &mut Work, watch: &mut Stopwatch) -> Result<supple::Report, Error> {
         let model = &self.scene.model;
         let (mut state, mut input) = (self.scene.state.clone(), self.input.clone());
-        let mut elapsed = Duration::ZERO;
         let mut most = supple::Report::default();
         for k in 0..steps {
-            if elapsed > MEASURED_AT_MOST {
-                return Ok((elapsed, k, most));
-            }
             self.scene.direct(state.time, &mut input);
-            let start = Instant::now();
-            let result = step(model, &input, &mut state, work);
-            elapsed += start.elapsed();
-            let done = result.map_err(|e| Error::step(&e, format_args!("{}, step {}", self.scene.name, k + 1)))?;
+            let done = watch
+                .time(|| step(model, &input, &mut state, work))
+                .map_err(|e| Error::step(&e, format_args!("{}, step {}", self.scene.name, k + 1)))?;
             most.max_joint_gap = most.max_joint_gap.max(done.max_joint_gap);
             most.limits_active = most.limits_active.max(done.limits_active);
+            if watch.is_late() {
+                break;
+            }
         }
-        Ok((elapsed, steps, most))
+        Ok(most)
     }
 }
 
@@ -205,5 +248,19 @@ mod tests {
         let info = "processor\t: 0\nmodel name\t: Some  CPU @ 2 GHz\nmodel name\t: other\n";
         assert_eq!(cpu_model(info).as_deref(), Some("Some CPU @ 2 GHz"));
         assert_eq!(cpu_model("processor : 0"), None);
+    }
+
+    #[test]
+    fn the_shortest_time_of_each_step_counts() {
+        let mut watch = Stopwatch::default();
+        while watch.wants_a_run() {
+            for ms in if watch.runs == 1 { [50, 1] } else { [1, 60] } {
+                watch.time(|| std::thread::sleep(Duration::from_millis(ms)));
+            }
+        }
+        // Sleeps last at least as long as asked, and a loaded machine adds to them: far from the 55 ms of a run.
+        let us = watch.us_per_step();
+        assert!((1e3..25e3).contains(&us), "{us}");
+        assert_eq!((watch.shortest.len(), watch.runs >= RUNS_AT_LEAST), (2, true));
     }
 }
