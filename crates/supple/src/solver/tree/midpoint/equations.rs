@@ -19,12 +19,12 @@
 //! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
-use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, outer};
+use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
 use crate::forces::swing_direction;
 use crate::input::Input;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
-use crate::model::{BodyState, JointState, Model, ServoTarget, State};
+use crate::model::{AnchorSpring, BodyState, JointState, Model, ServoTarget, State};
 use crate::solver::tree::plan::*;
 use glam::{DMat3, DQuat, DVec3};
 use std::f64::consts::TAU;
@@ -444,8 +444,8 @@ impl Part<'_> {
         matrix: bool,
     ) -> Sums {
         let (h, share) = (self.h, self.rule.end());
-        let Newton { equations, load, closing, imbalance, .. } = newton;
-        outside.evaluate(self, now, trial, matrix);
+        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        outside.evaluate(self, now, trial, matrix, pairs);
         let count = self.plan.nodes.len();
         let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0 };
         for i in 1..count {
@@ -971,7 +971,8 @@ impl Part<'_> {
 
     /// The equations whose solution are the velocities nearest those of `moments`, by kinetic energy, that keep the joints closed.
     pub(super) fn projection(&self, moments: &[Moment], newton: &mut Newton) {
-        let Newton { equations, load, closing, imbalance, .. } = newton;
+        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        pairs.clear();
         imbalance.fill([0.0; 6]);
         closing.fill((DVec3::ZERO, DVec3::ZERO));
         for i in 1..self.plan.nodes.len() {
@@ -1157,7 +1158,10 @@ impl Outside {
         }
     }
 
-    fn evaluate(&mut self, part: &Part<'_>, now: &[Moment], trial: &[Trial], matrix: bool) {
+    fn evaluate(&mut self, part: &Part<'_>, now: &[Moment], trial: &[Trial], matrix: bool, pairs: &mut Vec<Pair>) {
+        if matrix {
+            pairs.clear();
+        }
         for &i in &self.touched {
             self.impulse[i as usize] = (DVec3::ZERO, DVec3::ZERO);
             self.blocks[i as usize] = Blocks::ZERO;
@@ -1217,20 +1221,25 @@ impl Outside {
         for spring in part.model.anchor_springs() {
             let i = node_of[spring.a.index()] as usize;
             let j = spring.b.map_or(0, |b| node_of[b.index()] as usize);
-            let share = part.rule.end();
             let (a0, a1) = (now[i].q * spring.point_in_a, trial[i].r * spring.point_in_a);
             let (b0, b1) = (now[j].q * spring.point_in_b, trial[j].r * spring.point_in_b);
             let d0 = now[i].x + a0 - now[j].x - b0;
             let d1 = trial[i].x + a1 - trial[j].x - b1;
-            let (f0, _) = elastic(spring, d0);
-            let (f1, kd) = elastic(spring, d1);
-            let force = (f0 * (1.0 - share) + f1 * share) * h - (d1 - d0) * spring.damping;
-            let kd = kd * (h * share) + DMat3::from_diagonal(DVec3::splat(spring.damping));
+            let (elastic, kd) = elastic(part.rule, spring, d0, d1);
+            let force = elastic * h - (d1 - d0) * spring.damping;
+            let kd = kd * h + DMat3::from_diagonal(DVec3::splat(spring.damping));
             self.work += force.dot(d1 - d0) / h;
+            if j == 0 {
+                self.add(part.rule, i, a0, a1, force, kd, matrix);
+                continue;
+            }
+            // Between bodies: the impulse and its turning here, the stiffness with the solve.
             for (k, r0, r1, f) in [(i, a0, a1, force), (j, b0, b1, -force)] {
-                if k != 0 {
-                    self.add(part.rule, k, r0, r1, f, kd, matrix);
-                }
+                self.add(part.rule, k, r0, r1, f, DMat3::ZERO, matrix);
+            }
+            if matrix {
+                let (lever_a, lever_b) = (part.lever(a0, a1), part.lever(b0, b1));
+                pairs.push(Pair { a: i, b: j, lever_a, lever_b, k: kd });
             }
         }
     }
@@ -1283,20 +1292,34 @@ fn blend(rule: Rule, s: f64) -> f64 {
     }
 }
 
-/// Force on a of an anchor spring stretched to `d`, and its derivative without the part that pushes sideways when compressed.
-fn elastic(spring: &crate::model::AnchorSpring, d: DVec3) -> (DVec3, DMat3) {
-    let k = spring.stiffness;
-    let length = d.length();
-    if spring.rest_length == 0.0 {
-        return (d * -k, DMat3::from_diagonal(DVec3::splat(k)));
+/// Force on a of an anchor spring whose stretch goes from `d0` to `d1`, and minus its derivative by `d1`.
+///
+/// Under the midpoint rule the force is `−k(½s − L)(d0 + d1)/s`, `s = ℓ0 + ℓ1`, whose work is exactly the energy given up, since
+/// `(d1 − d0)·(d0 + d1) = (ℓ1 − ℓ0) s`.
+fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, DMat3) {
+    let (k, rest) = (spring.stiffness, spring.rest_length);
+    let length = d1.length();
+    let diagonal = |x: f64| DMat3::from_diagonal(DVec3::splat(x));
+    match rule {
+        Rule::Midpoint => {
+            let (sum, s) = (d0 + d1, d0.length() + length);
+            if rest == 0.0 || s < 1e-12 {
+                return (sum * (-0.5 * k), diagonal(0.5 * k));
+            }
+            let share = 0.5 - rest / s;
+            let along = if length > 1e-12 { outer(sum, d1 / length) * (k * rest / (s * s)) } else { DMat3::ZERO };
+            (sum * (-k * share), diagonal(k * share) + along)
+        }
+        Rule::Backward => {
+            if rest == 0.0 {
+                return (d1 * -k, diagonal(k));
+            }
+            if length < 1e-12 {
+                return (DVec3::ZERO, DMat3::ZERO);
+            }
+            let n = d1 / length;
+            let across = (1.0 - rest / length).max(0.0);
+            (n * (-k * (length - rest)), diagonal(k * across) + outer(n, n) * (k * (1.0 - across)))
+        }
     }
-    if length < 1e-12 {
-        return (DVec3::ZERO, DMat3::ZERO);
-    }
-    let n = d / length;
-    let across = (1.0 - spring.rest_length / length).max(0.0);
-    (
-        n * (-k * (length - spring.rest_length)),
-        DMat3::from_diagonal(DVec3::splat(k * across)) + outer(n, n) * (k * (1.0 - across)),
-    )
 }
