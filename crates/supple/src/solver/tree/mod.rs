@@ -89,15 +89,12 @@ pub(crate) fn substep(
     work.impulses.clear();
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
-        return midpoint::substep(
-            model,
-            input,
-            (mode, settings.depth.clamp(3, 12)),
-            (h, after),
-            state,
-            &work.plan,
-            midpoint,
-        );
+        let settings_of_part = (mode, settings.depth.clamp(3, 12));
+        let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, midpoint)?;
+        if settings.impulses == Impulses::Keep {
+            midpoint.joint_impulses(model, &work.plan, &mut work.impulses);
+        }
+        return Ok(report);
     }
     state.remembers = false;
     match settings.scheme {

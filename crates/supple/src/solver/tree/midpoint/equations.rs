@@ -22,6 +22,7 @@
 use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
 use crate::forces::swing_direction;
 use crate::input::Input;
+use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
 use crate::maths::small::Q;
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
@@ -300,6 +301,18 @@ pub(super) fn scatter(plan: &Plan, now: &[Moment], state: &mut State) {
             let joint = &mut state.joints[node.joint as usize];
             *joint = moment.memory;
         }
+    }
+}
+
+/// The impulse of each joint on its child over the last part, about the child's centre of mass.
+pub(super) fn joint_impulses(plan: &Plan, trial: &[Trial], impulses: &mut [Wrench]) {
+    for (node, t) in plan.nodes.iter().zip(trial).skip(1) {
+        if node.joint == NONE {
+            continue;
+        }
+        let lever = if node.flags & FLIPPED == 0 { t.own0 + t.own1 } else { t.parent0 + t.parent1 } * 0.5;
+        let on_child = Wrench::new(t.force, t.torque + lever.cross(t.force));
+        impulses[node.joint as usize] = on_child * sign(node);
     }
 }
 
