@@ -48,3 +48,8 @@ pub use model::{
 pub use scenes::{Scene, SceneError};
 pub use solver::{Solver, Tree, TreeScheme};
 pub use step::{CrowdError, Report, StepError, Work, step, step_crowd};
+
+/// The program of the README, kept running.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

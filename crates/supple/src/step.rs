@@ -182,6 +182,8 @@ impl Failure {
     }
 }
 
+/// More parts than this are a slip of the pen.
+const MAX_SUBSTEPS: u32 = 10_000;
 /// How often a failed part may be halved.
 const MAX_HALVINGS: u32 = 6;
 
@@ -392,6 +394,9 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
 fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
     let wrong = |part: String, what: &str| Err(StepError::Input { part, what: what.to_owned() });
     let scale = |x: f64| x.is_finite() && x >= 0.0;
+    if input.substeps > MAX_SUBSTEPS {
+        return wrong("substeps".into(), "there are more than 10,000");
+    }
     if !input.gravity.is_finite() {
         return wrong("gravity".into(), "it is not finite");
     }

@@ -142,3 +142,29 @@ fn cut_trees_agree_with_the_reference() {
         }
     }
 }
+
+#[test]
+fn both_schemes_tell_the_same_joint_impulses_of_a_hanging_chain() {
+    // At rest every joint carries the weight below it: impulse h Σ m g upwards, in the published and in the midpoint step.
+    let scene = Scene::parse("chain:6,stiffness=0,damping=0").unwrap();
+    let mut start = scene.state.clone();
+    let down = supple::glam::DQuat::from_rotation_z(-std::f64::consts::FRAC_PI_2);
+    for (i, body) in start.bodies.iter_mut().enumerate() {
+        body.position = supple::glam::DVec3::new(0.0, -0.05 - 0.1 * i as f64, 0.0);
+        body.orientation = down;
+    }
+    start.recount_turns(&scene.model);
+    for scheme in [TreeScheme::default(), TreeScheme::Published] {
+        let solver = Solver::Tree(Tree { scheme, impulses: Impulses::Keep, ..Tree::default() });
+        let input = Input { solver, ..scene.input.clone() };
+        let (mut state, mut work) = (start.clone(), Work::new(&scene.model));
+        for _ in 0..3 {
+            step(&scene.model, &input, &mut state, &mut work).unwrap();
+        }
+        for (i, impulse) in work.joint_impulses().iter().enumerate() {
+            let weight = 0.1 * 9.81 * (6 - i) as f64 * input.dt;
+            assert!((impulse.force.y - weight).abs() < 1e-9 * weight.max(1.0), "{scheme:?}, joint {i}: {impulse:?}");
+            assert!(impulse.torque.length() < 1e-9, "{scheme:?}, joint {i}: {impulse:?}");
+        }
+    }
+}

@@ -314,6 +314,34 @@ impl Lu {
     }
 }
 
+/// Solves a dense system of any size, `m` row by row, by Gaussian elimination with row exchange; the solution replaces `rhs`, `m` is
+/// used up.
+pub fn solve_dense(m: &mut [f64], rhs: &mut [f64]) {
+    let n = rhs.len();
+    for c in 0..n {
+        let pivot = (c..n).max_by(|&i, &k| m[i * n + c].abs().total_cmp(&m[k * n + c].abs())).unwrap_or(c);
+        if pivot != c {
+            for k in 0..n {
+                m.swap(c * n + k, pivot * n + k);
+            }
+            rhs.swap(c, pivot);
+        }
+        for r in c + 1..n {
+            let factor = m[r * n + c] / m[c * n + c];
+            for k in c..n {
+                m[r * n + k] -= factor * m[c * n + k];
+            }
+            rhs[r] -= factor * rhs[c];
+        }
+    }
+    for r in (0..n).rev() {
+        for k in r + 1..n {
+            rhs[r] -= m[r * n + k] * rhs[k];
+        }
+        rhs[r] /= m[r * n + r];
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -472,8 +472,8 @@ mod tests {
             assert!((phi_flipped.lane(0) - axis * angle).length() < 3e-15, "{angle}");
             let exact = rotation::log_derivative_symmetric(axis * angle);
             assert!((s.xx - exact.x_axis.x).abs() < 1e-13 && (s.yz - exact.y_axis.z).abs() < 1e-13, "{angle}");
-            let turned = exp(V3::<f64>::splat(axis * (2.5 * angle / 3.14))).lane(0);
-            let exact = rotation::exp(axis * (2.5 * angle / 3.14));
+            let turned = exp(V3::<f64>::splat(axis * (1.9 * angle / 3.0))).lane(0);
+            let exact = rotation::exp(axis * (1.9 * angle / 3.0));
             assert!((turned.x - exact.x).abs() + (turned.w - exact.w).abs() < 1e-15, "{angle}");
         }
     }

@@ -302,6 +302,21 @@ impl Joint {
         (d.length(), squared.sqrt())
     }
 
+    /// Whether the axes that the joint holds together are so far apart that its rows no longer say how to close it.
+    pub fn is_out_of_joint(&self, a: DQuat, b: DQuat) -> bool {
+        let frame_a = DMat3::from_quat(a * self.child_from_joint.rotation);
+        let frame_b = DMat3::from_quat(b * self.parent_from_joint.rotation);
+        let apart = |k: usize| frame_a.col(k).dot(frame_b.col(k)) <= SMALLEST_COSINE;
+        match self.mask.rotation() {
+            RotationKind::Free => false,
+            RotationKind::Cardan(k) => {
+                frame_a.col((k + 2) % 3).cross(frame_b.col((k + 1) % 3)).length() < SMALLEST_COSINE
+            }
+            RotationKind::Axis(k) => apart(k),
+            RotationKind::Held => (0..3).any(apart),
+        }
+    }
+
     /// The axis about which the joint counts turns: that of a hinge, or the twist axis X of a joint with free rotation
     /// and a range of twist; `None` for all others, whose [`JointState::angle`](super::JointState::angle) stays 0.
     pub fn turning_axis(&self) -> Option<usize> {
@@ -319,6 +334,9 @@ impl Joint {
         angle + std::f64::consts::TAU * ((last - angle) / std::f64::consts::TAU).round()
     }
 }
+
+/// Held axes farther apart than this cosine are out of joint.
+pub const SMALLEST_COSINE: f64 = 1e-3;
 
 /// The pairs (axis of the child's frame, axis of the parent's) that must stay perpendicular.
 pub fn rotation_pairs(kind: RotationKind) -> &'static [(usize, usize)] {

@@ -12,6 +12,7 @@
 use super::loads::{anchor_force, anchor_levers};
 use super::plan::Plan;
 use super::sweep::Sweep;
+use crate::maths::block::solve_dense;
 use crate::maths::lanes::Real;
 use crate::maths::small::V3;
 use crate::model::{BodyId, Model};
@@ -112,32 +113,5 @@ impl Spring {
             let (f, n) = rhs[node];
             rhs[node] = (f + V3::splat(p), n + V3::splat(r.cross(p)));
         }
-    }
-}
-
-/// Gaussian elimination with partial pivoting; the solution replaces `rhs`.
-fn solve_dense(m: &mut [f64], rhs: &mut [f64]) {
-    let n = rhs.len();
-    for c in 0..n {
-        let pivot = (c..n).max_by(|&i, &k| m[i * n + c].abs().total_cmp(&m[k * n + c].abs())).unwrap_or(c);
-        if pivot != c {
-            for k in 0..n {
-                m.swap(c * n + k, pivot * n + k);
-            }
-            rhs.swap(c, pivot);
-        }
-        for r in c + 1..n {
-            let factor = m[r * n + c] / m[c * n + c];
-            for k in c..n {
-                m[r * n + k] -= factor * m[c * n + k];
-            }
-            rhs[r] -= factor * rhs[c];
-        }
-    }
-    for r in (0..n).rev() {
-        for k in r + 1..n {
-            rhs[r] -= m[r * n + k] * rhs[k];
-        }
-        rhs[r] /= m[r * n + r];
     }
 }

@@ -622,9 +622,9 @@ fn hinge<T: Real>(
     limits: &mut T,
 ) -> (V3<T>, V3<T>, Pull<T>) {
     let (h_a, h_b) = (sides.r_a.times(V3::splat(node.axis_a)), sides.r_b.times(V3::splat(node.axis_b)));
-    // e = (h_a × h_b)/(h h_a·h_b) closes both axis rows; they are singular at a right angle, which fails as not finite.
+    // e = (h_a × h_b)/(h h_a·h_b) closes both axis rows. They lose their meaning at a right angle: no number is given there.
     let cosine = h_a.dot(h_b);
-    let e = h_a.cross(h_b).scale((cosine * cx.h).recip());
+    let e = h_a.cross(h_b).scale(meaningful(cosine, (cosine * cx.h).recip()));
     let mut pull = Pull { k: T::zero(), tau: T::zero() };
     if node.flags & SPRING != 0 {
         let (k_scale, c_scale) = cx.scales(node.joint);
@@ -647,6 +647,12 @@ fn hinge<T: Real>(
     (h_a, e, pull)
 }
 
+/// `x` while the axes of a joint are well within a right angle of each other, else not a number: the step fails.
+#[inline(always)]
+fn meaningful<T: Real>(cosine: T, x: T) -> T {
+    (cosine - T::splat(crate::model::joint::SMALLEST_COSINE)).if_positive(x, T::splat(f64::NAN))
+}
+
 /// The closing rate of held rotations: solves the rows `(u×w)·e = −(u·w)/h` for the joint's pairs of axes.
 #[inline(always)]
 fn held_rotation<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>) -> V3<T> {
@@ -664,7 +670,16 @@ fn held_rotation<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>
         1 => j[0].scale(rhs[0] * j[0].dot(j[0]).recip()),
         // e ⟂ the free axis j0 × j1
         2 => solve_rows(j[0], j[1], j[0].cross(j[1]), rhs[0], rhs[1], T::zero()),
-        3 => solve_rows(j[0], j[1], j[2], rhs[0], rhs[1], rhs[2]),
+        3 => {
+            let x_a = sides.r_a.times(V3::splat(detail.axes_a[0]));
+            let y_a = sides.r_a.times(V3::splat(detail.axes_a[1]));
+            let z_a = sides.r_a.times(V3::splat(detail.axes_a[2]));
+            let smallest = x_a
+                .dot(sides.r_b.times(V3::splat(detail.axes_b[0])))
+                .min(y_a.dot(sides.r_b.times(V3::splat(detail.axes_b[1]))))
+                .min(z_a.dot(sides.r_b.times(V3::splat(detail.axes_b[2]))));
+            solve_rows(j[0], j[1], j[2], rhs[0], rhs[1], rhs[2]).scale(meaningful(smallest, T::splat(1.0)))
+        }
         _ => V3::zero(),
     }
 }

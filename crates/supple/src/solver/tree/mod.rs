@@ -20,7 +20,7 @@ use crate::maths::Wrench;
 use crate::maths::lanes::Four;
 use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
 use crate::maths::small::V3;
-use crate::model::{BodyId, Model, State};
+use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report};
 use couple::Couple;
@@ -89,15 +89,12 @@ pub(crate) fn substep(
     work.impulses.clear();
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
-        return midpoint::substep(
-            model,
-            input,
-            (mode, settings.depth.clamp(3, 12)),
-            (h, after),
-            state,
-            &work.plan,
-            midpoint,
-        );
+        let settings_of_part = (mode, settings.depth.clamp(3, 12));
+        let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, midpoint)?;
+        if settings.impulses == Impulses::Keep {
+            midpoint.joint_impulses(model, &work.plan, &mut work.impulses);
+        }
+        return Ok(report);
     }
     state.remembers = false;
     match settings.scheme {
@@ -153,7 +150,7 @@ fn published<T: Real>(
         solves = couple.join(model, plan, sweep, h);
         sweep.place(plan, h)
     };
-    check(plan, sweep, &measured)?;
+    check(model, state, plan, sweep, &measured)?;
     if settings.impulses == Impulses::Keep {
         joint_impulses(model, plan, sweep, impulses);
     }
@@ -174,10 +171,22 @@ fn report<T: Real>(plan: &Plan, measured: &Measured<T>, limits: T) -> Report {
     }
 }
 
-/// Fails when any number of the new state is not finite.
-fn check<T: Real>(plan: &Plan, sweep: &Sweep<T>, measured: &Measured<T>) -> Result<(), Failure> {
+/// Fails when any number of the new state is not finite: names a joint that was out of joint, else the first such body.
+fn check<T: Real>(
+    model: &Model,
+    start: &State,
+    plan: &Plan,
+    sweep: &Sweep<T>,
+    measured: &Measured<T>,
+) -> Result<(), Failure> {
     if measured.is_finite() {
         return Ok(());
+    }
+    for (k, joint) in model.joints().iter().enumerate() {
+        let a = start.bodies[joint.child.index()].orientation;
+        if joint.is_out_of_joint(a, model.parent_pose(joint, start).rotation) {
+            return Err(Failure::Factor(JointId(k as u32)));
+        }
     }
     let bad = |v: V3<T>| (0..T::LANES).any(|l| !v.lane(l).is_finite());
     let node = (1..plan.nodes.len())
@@ -233,7 +242,7 @@ pub(crate) fn substep_four(
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);
         let limits = sweep.up(plan, model, &inputs, h, Keep::No, Threads::One);
         let measured = sweep.down(plan, h, Threads::One);
-        Some(check(plan, sweep, &measured).map(|()| {
+        Some(check(model, states[0], plan, sweep, &measured).map(|()| {
             sweep.scatter(plan, states);
             states.iter_mut().for_each(|state| state.remembers = false);
             report(plan, &measured, limits)

@@ -84,6 +84,8 @@ pub(crate) struct Node {
     pub(crate) axis_b: DVec3,
     /// The smaller of the two bodies' inertias about the joint, and that body's lever: what a damper or tension there moves.
     pub(crate) joint_inertia: (f64, f64),
+    /// The smaller of the two bodies' masses.
+    pub(crate) joint_mass: f64,
     /// A third of the trace.
     pub(crate) mean_inertia: f64,
 }
@@ -223,8 +225,10 @@ impl Plan {
             (largest_moment(inertia) + mass * lever.length_squared(), lever.length())
         };
         node.joint_inertia = about(body.mass, body.inertia, own);
+        node.joint_mass = body.mass;
         if tree_node.parent > 0 {
             let other = model.body(model.topology().nodes[tree_node.parent - 1].body);
+            node.joint_mass = node.joint_mass.min(other.mass);
             let theirs = about(other.mass, other.inertia, parents);
             if theirs.0 < node.joint_inertia.0 {
                 node.joint_inertia = theirs;
@@ -415,6 +419,7 @@ fn world() -> Node {
         axis_a: DVec3::X,
         axis_b: DVec3::X,
         joint_inertia: (1.0, 1.0),
+        joint_mass: 1.0,
         mean_inertia: 1.0,
     }
 }

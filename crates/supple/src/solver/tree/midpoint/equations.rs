@@ -19,12 +19,14 @@
 //! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
-use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, outer};
+use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
 use crate::forces::swing_direction;
 use crate::input::Input;
+use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
+use crate::maths::small::Q;
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
-use crate::model::{BodyState, JointState, Model, ServoTarget, State};
+use crate::model::{AnchorSpring, BodyState, JointState, Model, ServoTarget, State};
 use crate::solver::tree::plan::*;
 use glam::{DMat3, DQuat, DVec3};
 use std::f64::consts::TAU;
@@ -99,7 +101,13 @@ pub(super) struct Trial {
     pub(super) x: DVec3,
     pub(super) q: DQuat,
     pub(super) r: DMat3,
+    /// What is constant during a part: start rotation, angular momentum, spring's rotation vector in the parent's axes and
+    /// in the world, weights of the joint's damping.
     pub(super) r0: DMat3,
+    pi0: DVec3,
+    turn0: DVec3,
+    phi0: DVec3,
+    damping: Damping,
     /// The rotation as a Cayley vector.
     pub(super) a: DVec3,
     pub(super) angle: f64,
@@ -122,6 +130,10 @@ impl Trial {
         q: DQuat::IDENTITY,
         r: DMat3::IDENTITY,
         r0: DMat3::IDENTITY,
+        pi0: DVec3::ZERO,
+        turn0: DVec3::ZERO,
+        phi0: DVec3::ZERO,
+        damping: Damping { strength: 0.0, start: 0.0 },
         a: DVec3::ZERO,
         angle: 0.0,
         second: 0.0,
@@ -135,6 +147,13 @@ impl Trial {
         force: DVec3::ZERO,
         torque: DVec3::ZERO,
     };
+}
+
+/// A joint's damping over a part: impulse `−strength Δ − start·(rate at the start)`.
+#[derive(Clone, Copy, Debug)]
+struct Damping {
+    strength: f64,
+    start: f64,
 }
 
 /// `cay(a)`.
@@ -285,18 +304,38 @@ pub(super) fn scatter(plan: &Plan, now: &[Moment], state: &mut State) {
     }
 }
 
+/// The impulse of each joint on its child over the last part, about the child's centre of mass.
+pub(super) fn joint_impulses(plan: &Plan, trial: &[Trial], impulses: &mut [Wrench]) {
+    for (node, t) in plan.nodes.iter().zip(trial).skip(1) {
+        if node.joint == NONE {
+            continue;
+        }
+        let lever = if node.flags & FLIPPED == 0 { t.own0 + t.own1 } else { t.parent0 + t.parent1 } * 0.5;
+        let on_child = Wrench::new(t.force, t.torque + lever.cross(t.force));
+        impulses[node.joint as usize] = on_child * sign(node);
+    }
+}
+
 impl Part<'_> {
     /// The trial that goes on with the present velocities, rotations of at most one radian, and the joint forces remembered.
     pub(super) fn predict(&self, now: &[Moment], trial: &mut [Trial]) {
         for i in 1..self.plan.nodes.len() {
             let m = &now[i];
             let t = &mut trial[i];
+            let node = &self.plan.nodes[i];
             t.r0 = DMat3::from_quat(m.q);
+            t.pi0 = t.r0 * (inertia(node) * (t.r0.transpose() * m.w));
+            t.damping = self.damping(node, m);
+            if node.flags & SPRING != 0 {
+                let (q_a, q_b) = sides(node, m.q, now[node.parent as usize].q);
+                t.turn0 = error_turn(q_a, q_b, node.rest_inverse, m.memory.turn);
+                t.phi0 = q_b * t.turn0;
+            }
             let a = m.w * self.h;
             t.a = a / a.length().max(1.0);
             t.x = m.x + m.v * self.h;
             (t.angle, t.second, t.slide) = (m.angle, m.second, m.slide);
-            (t.force, t.torque) = (m.memory.force * (sign(&self.plan.nodes[i]) * self.h), DVec3::ZERO);
+            (t.force, t.torque) = (m.memory.force * (sign(node) * self.h), DVec3::ZERO);
         }
         self.place(now, trial);
     }
@@ -444,18 +483,17 @@ impl Part<'_> {
         matrix: bool,
     ) -> Sums {
         let (h, share) = (self.h, self.rule.end());
-        let Newton { equations, load, closing, imbalance, .. } = newton;
-        outside.evaluate(self, now, trial, matrix);
+        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        outside.evaluate(self, now, trial, matrix, pairs);
         let count = self.plan.nodes.len();
         let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0 };
         for i in 1..count {
             let node = &self.plan.nodes[i];
             let (m, t) = (&now[i], &trial[i]);
             let i0 = inertia(node);
-            let pi0 = t.r0 * (i0 * (t.r0.transpose() * m.w));
             let pi1 = t.r * (i0 * (t.r.transpose() * t.w));
             let (outside_f, outside_n) = outside.impulse[i];
-            load[i] = ((t.v - m.v - self.input.gravity * h) * node.mass - outside_f, pi1 - pi0 - outside_n);
+            load[i] = ((t.v - m.v - self.input.gravity * h) * node.mass - outside_f, pi1 - t.pi0 - outside_n);
             if matrix {
                 let rate = cayley_rate(t.a);
                 let ww = match self.rule {
@@ -481,7 +519,7 @@ impl Part<'_> {
             }
             let p = node.parent as usize;
             let (parent, own) = (&trial[p], &trial[i]);
-            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], &mut sums);
+            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], matrix, &mut sums);
             let (motion, gap) = self.closing(node, parent, own);
             closing[i] = motion;
             sums.gap = sums.gap.max(gap);
@@ -514,6 +552,7 @@ impl Part<'_> {
         parent: &Trial,
         own: &Trial,
         g: &mut [f64; 6],
+        matrix: bool,
         sums: &mut Sums,
     ) -> Joint {
         let node = &self.plan.nodes[i];
@@ -523,7 +562,7 @@ impl Part<'_> {
             return Joint::Weld;
         }
         if node.link == Link::Ball {
-            let law = self.rotation_law(node, now_a, now_b, parent, own, now, sums);
+            let law = self.rotation_law(node, now_a, now_b, parent, own, now, matrix, sums);
             let rest = own.torque - law.tau * s;
             (g[0], g[1], g[2]) = (rest.x, rest.y, rest.z);
             let (k_own, k_parent) = sides(node, law.k_a, law.k_b);
@@ -579,7 +618,7 @@ impl Part<'_> {
                 count += 1;
             }
             kind @ (RotationKind::Free | RotationKind::Cardan(_)) => {
-                let law = self.rotation_law(node, now_a, now_b, parent, own, now, sums);
+                let law = self.rotation_law(node, now_a, now_b, parent, own, now, matrix, sums);
                 let rest = own.torque - law.tau * s;
                 let (k_own, k_par) = sides(node, law.k_a, law.k_b);
                 let first = count;
@@ -630,17 +669,31 @@ impl Part<'_> {
         Joint::Any { count, free, k, k_parent }
     }
 
-    /// Weight θ_d that gives one damped joint its exact decay, and the damping of unresolved tension.
-    fn damping_weights(&self, node: &Node, c: f64, now: &Moment) -> (f64, f64) {
-        let h = self.h;
-        if self.rule == Rule::Backward {
-            return (0.5, 0.0);
+    /// The damping of a joint: of its rotations, or of its translations where it has no rotation.
+    ///
+    /// The weight `θ_d = 1/(1 − e^−z) − 1/z`, `z = hc/I`, gives one damped joint its exact decay and stiff dampers no ringing. To it
+    /// comes a damping of the tension that h does not resolve, `η s/(s+4) h k`, with `k = |F| l` the stiffness that a force F at
+    /// lever l gives to rotation and `s = h²k/I`.
+    fn damping(&self, node: &Node, now: &Moment) -> Damping {
+        if node.joint == NONE {
+            return Damping { strength: 0.0, start: 0.0 };
         }
-        let z = h * c / node.joint_inertia.0;
+        let turns = rotation_kind(self.plan, node) != RotationKind::Held;
+        let slide = detail(self.plan, node).map_or(0.0, |d| d.joint.slide_spring.damping);
+        let (_, c_scale) = self.input.scales(&self.input.joint(node.joint as usize));
+        let c = c_scale * if turns { node.damping } else { slide };
+        if self.rule == Rule::Backward {
+            return Damping { strength: c, start: 0.0 };
+        }
+        let h = self.h;
+        // A slider alone is damped as a mass; tension turns nothing there.
+        let (inertia, lever) = if turns { node.joint_inertia } else { (node.joint_mass, 0.0) };
+        let z = h * c / inertia;
         let weight = if z < 1e-3 { 0.5 + z / 12.0 } else { 1.0 / (1.0 - (-z).exp()) - 1.0 / z };
-        let tension = now.memory.force.length() * node.joint_inertia.1;
-        let s = h * h * tension / node.joint_inertia.0;
-        (weight, self.tension_damping * s / (s + 4.0) * h * tension)
+        let tension = now.memory.force.length() * lever;
+        let s = h * h * tension / inertia;
+        let unresolved = self.tension_damping * s / (s + 4.0) * h * tension;
+        Damping { strength: 2.0 * weight * c + unresolved, start: h * c * (1.0 - 2.0 * weight) }
     }
 
     /// Springs, dampers, limits and servo on three free rotations.
@@ -653,43 +706,44 @@ impl Part<'_> {
         parent: &Trial,
         own: &Trial,
         now: &Moment,
+        matrix: bool,
         sums: &mut Sums,
     ) -> Law {
         let h = self.h;
         let share = self.rule.end();
         let joint_input = self.input.joint(node.joint as usize);
         let (k_scale, c_scale) = self.input.scales(&joint_input);
-        let (k, c) = (node.stiffness * k_scale, node.damping * c_scale);
+        let k = node.stiffness * k_scale;
         let (q_a, q_b) = sides(node, own.q, parent.q);
         let (a_a, a_b) = sides(node, own.a, parent.a);
-        let r_b = if node.flags & FLIPPED != 0 { own.r } else { parent.r };
         let delta = a_a - a_b;
         let (rate_a, rate_b) = (cayley_rate(a_a), cayley_rate(a_b));
         let mut law = Law { tau: DVec3::ZERO, k_a: DMat3::ZERO, k_b: DMat3::ZERO };
-        if node.flags & SPRING != 0 {
-            let turn0 = error_turn(now_a.q, now_b.q, node.rest_inverse, now.memory.turn);
-            let turn1 = error_turn(q_a, q_b, node.rest_inverse, turn0);
-            let (phi0, phi1) = (now_b.q * turn0, r_b * turn1);
-            let derivative = log_derivative(phi1) * (h * k * share);
-            law.tau -= (phi0 * (1.0 - share) + phi1 * share) * (h * k);
-            law.k_a += derivative;
-            law.k_b += derivative.transpose();
+        if k > 0.0 {
+            let turn1 = error_turn(q_a, q_b, node.rest_inverse, own.turn0);
+            let phi1 = q_b * turn1;
+            law.tau -= (own.phi0 * (1.0 - share) + phi1 * share) * (h * k);
+            if matrix {
+                let derivative = log_derivative(phi1) * (h * k * share);
+                law.k_a += derivative;
+                law.k_b += derivative.transpose();
+            }
             let squared = delta.length_squared();
             if self.discrete_gradient && self.rule == Rule::Midpoint && squared > 1e-20 {
                 // So that the torque's work over Δ is exactly the energy given up.
-                let given = 0.5 * k * (turn0.length_squared() - turn1.length_squared());
-                let work = -0.5 * k * (phi0 + phi1).dot(delta);
+                let given = 0.5 * k * (own.turn0.length_squared() - turn1.length_squared());
+                let work = -0.5 * k * (own.phi0 + phi1).dot(delta);
                 let extra = ((given - work) / squared).clamp(-0.5 * k, 0.5 * k);
                 law.tau += delta * (h * extra);
             }
         }
-        let (weight, tension) = self.damping_weights(node, c, now);
-        if c > 0.0 || tension > 0.0 {
-            let now_rate = now_a.w - now_b.w;
-            let strength = 2.0 * weight * c + tension;
-            law.tau -= delta * strength + now_rate * (h * c * (1.0 - 2.0 * weight));
-            law.k_a += rate_a * strength;
-            law.k_b += rate_b * strength;
+        let Damping { strength, start } = own.damping;
+        if strength > 0.0 {
+            law.tau -= delta * strength + (now_a.w - now_b.w) * start;
+            if matrix {
+                law.k_a += rate_a * strength;
+                law.k_b += rate_b * strength;
+            }
         }
         if node.flags & (LIMITS | MOTOR) == 0 {
             return law;
@@ -764,7 +818,7 @@ impl Part<'_> {
         let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
         let law = Line {
             stiffness: spring.stiffness,
-            damping: spring.damping,
+            damping: own.damping,
             rest,
             range: joint.limits.angle,
             limit_stiffness: joint.limits.stiffness,
@@ -772,7 +826,7 @@ impl Part<'_> {
             ramp: RAMP,
             motor: node.flags & MOTOR != 0,
         };
-        self.line_law(node, joint, &law, now.angle, own.angle, rate, now, sums)
+        self.line_law(node, joint, &law, now.angle, own.angle, rate, sums)
     }
 
     /// Springs, dampers, limits and motor along one translation.
@@ -780,9 +834,13 @@ impl Part<'_> {
         let joint = &detail.joint;
         let spring = &joint.slide_spring;
         let range = if axis == 0 { joint.limits.slide } else { None };
+        // A joint that also turns has the weights of its rotation; its slides take the plain mean.
+        let (_, c_scale) = self.input.scales(&self.input.joint(node.joint as usize));
+        let turns = joint.mask.rotation() != RotationKind::Held;
+        let damping = if turns { Damping { strength: spring.damping * c_scale, start: 0.0 } } else { own.damping };
         let law = Line {
             stiffness: spring.stiffness,
-            damping: spring.damping,
+            damping,
             rest: spring.rest[axis],
             range,
             limit_stiffness: joint.limits.slide_stiffness,
@@ -792,7 +850,7 @@ impl Part<'_> {
         };
         // Mean rate of the last part; only the weighting of damping uses it.
         let rate = (own.slide[axis] - now.slide[axis]) / self.h;
-        self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, now, sums)
+        self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, sums)
     }
 
     /// The law of one coordinate that goes from `x0` to `x1`.
@@ -805,21 +863,17 @@ impl Part<'_> {
         x0: f64,
         x1: f64,
         rate: f64,
-        now: &Moment,
         sums: &mut Sums,
     ) -> Pull {
         let h = self.h;
         let share = self.rule.end();
         let joint_input = self.input.joint(node.joint as usize);
         let (k_scale, c_scale) = self.input.scales(&joint_input);
-        let (k, c) = (law.stiffness * k_scale, law.damping * c_scale);
-        let (weight, tension) = self.damping_weights(node, c, now);
+        let k = law.stiffness * k_scale;
         let delta = x1 - x0;
-        let strength = 2.0 * weight * c + tension;
+        let Damping { strength, start } = law.damping;
         let mut pull = Pull {
-            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest)
-                - strength * delta
-                - h * c * (1.0 - 2.0 * weight) * rate,
+            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest) - strength * delta - start * rate,
             k: h * k * share + strength,
         };
         if let Some(range) = law.range {
@@ -971,7 +1025,8 @@ impl Part<'_> {
 
     /// The equations whose solution are the velocities nearest those of `moments`, by kinetic energy, that keep the joints closed.
     pub(super) fn projection(&self, moments: &[Moment], newton: &mut Newton) {
-        let Newton { equations, load, closing, imbalance, .. } = newton;
+        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        pairs.clear();
         imbalance.fill([0.0; 6]);
         closing.fill((DVec3::ZERO, DVec3::ZERO));
         for i in 1..self.plan.nodes.len() {
@@ -1022,6 +1077,12 @@ impl Part<'_> {
     }
 }
 
+/// The rotation vector, by polynomial.
+fn fast_log(q: DQuat) -> DVec3 {
+    let g = Q::<f64>::splat(q).half_angle_over_sine();
+    DVec3::new(q.x, q.y, q.z) * (2.0 * g).copysign(q.w)
+}
+
 /// The small rotation of a against b that makes the joint's pairs of axes perpendicular.
 fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
     let pairs = rotation_pairs(kind);
@@ -1047,7 +1108,7 @@ fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
 /// Of all values of the rotation vector from rest, in side b's axes, the one nearest `last`.
 fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3 {
     // R_bᵀ log(q_a q0⁻¹ q_b⁻¹) = log(q_b⁻¹ q_a q0⁻¹)
-    let short = log(q_b.conjugate() * q_a * rest_inverse);
+    let short = fast_log(q_b.conjugate() * q_a * rest_inverse);
     let length = short.length();
     if length < 1.0 {
         return short; // far from half a turn there is no choice, unless a whole turn was made within a step
@@ -1118,7 +1179,7 @@ struct Pull {
 /// What acts on one coordinate.
 struct Line {
     stiffness: f64,
-    damping: f64,
+    damping: Damping,
     rest: f64,
     range: Option<crate::model::Range>,
     limit_stiffness: f64,
@@ -1157,7 +1218,10 @@ impl Outside {
         }
     }
 
-    fn evaluate(&mut self, part: &Part<'_>, now: &[Moment], trial: &[Trial], matrix: bool) {
+    fn evaluate(&mut self, part: &Part<'_>, now: &[Moment], trial: &[Trial], matrix: bool, pairs: &mut Vec<Pair>) {
+        if matrix {
+            pairs.clear();
+        }
         for &i in &self.touched {
             self.impulse[i as usize] = (DVec3::ZERO, DVec3::ZERO);
             self.blocks[i as usize] = Blocks::ZERO;
@@ -1217,20 +1281,25 @@ impl Outside {
         for spring in part.model.anchor_springs() {
             let i = node_of[spring.a.index()] as usize;
             let j = spring.b.map_or(0, |b| node_of[b.index()] as usize);
-            let share = part.rule.end();
             let (a0, a1) = (now[i].q * spring.point_in_a, trial[i].r * spring.point_in_a);
             let (b0, b1) = (now[j].q * spring.point_in_b, trial[j].r * spring.point_in_b);
             let d0 = now[i].x + a0 - now[j].x - b0;
             let d1 = trial[i].x + a1 - trial[j].x - b1;
-            let (f0, _) = elastic(spring, d0);
-            let (f1, kd) = elastic(spring, d1);
-            let force = (f0 * (1.0 - share) + f1 * share) * h - (d1 - d0) * spring.damping;
-            let kd = kd * (h * share) + DMat3::from_diagonal(DVec3::splat(spring.damping));
+            let (elastic, kd) = elastic(part.rule, spring, d0, d1);
+            let force = elastic * h - (d1 - d0) * spring.damping;
+            let kd = kd * h + DMat3::from_diagonal(DVec3::splat(spring.damping));
             self.work += force.dot(d1 - d0) / h;
+            if j == 0 {
+                self.add(part.rule, i, a0, a1, force, kd, matrix);
+                continue;
+            }
+            // Between bodies: the impulse and its turning here, the stiffness with the solve.
             for (k, r0, r1, f) in [(i, a0, a1, force), (j, b0, b1, -force)] {
-                if k != 0 {
-                    self.add(part.rule, k, r0, r1, f, kd, matrix);
-                }
+                self.add(part.rule, k, r0, r1, f, DMat3::ZERO, matrix);
+            }
+            if matrix {
+                let (lever_a, lever_b) = (part.lever(a0, a1), part.lever(b0, b1));
+                pairs.push(Pair { a: i, b: j, lever_a, lever_b, k: kd });
             }
         }
     }
@@ -1283,20 +1352,34 @@ fn blend(rule: Rule, s: f64) -> f64 {
     }
 }
 
-/// Force on a of an anchor spring stretched to `d`, and its derivative without the part that pushes sideways when compressed.
-fn elastic(spring: &crate::model::AnchorSpring, d: DVec3) -> (DVec3, DMat3) {
-    let k = spring.stiffness;
-    let length = d.length();
-    if spring.rest_length == 0.0 {
-        return (d * -k, DMat3::from_diagonal(DVec3::splat(k)));
+/// Force on a of an anchor spring whose stretch goes from `d0` to `d1`, and minus its derivative by `d1`.
+///
+/// Under the midpoint rule the force is `−k(½s − L)(d0 + d1)/s`, `s = ℓ0 + ℓ1`, whose work is exactly the energy given up, since
+/// `(d1 − d0)·(d0 + d1) = (ℓ1 − ℓ0) s`.
+fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, DMat3) {
+    let (k, rest) = (spring.stiffness, spring.rest_length);
+    let length = d1.length();
+    let diagonal = |x: f64| DMat3::from_diagonal(DVec3::splat(x));
+    match rule {
+        Rule::Midpoint => {
+            let (sum, s) = (d0 + d1, d0.length() + length);
+            if rest == 0.0 || s < 1e-12 {
+                return (sum * (-0.5 * k), diagonal(0.5 * k));
+            }
+            let share = 0.5 - rest / s;
+            let along = if length > 1e-12 { outer(sum, d1 / length) * (k * rest / (s * s)) } else { DMat3::ZERO };
+            (sum * (-k * share), diagonal(k * share) + along)
+        }
+        Rule::Backward => {
+            if rest == 0.0 {
+                return (d1 * -k, diagonal(k));
+            }
+            if length < 1e-12 {
+                return (DVec3::ZERO, DMat3::ZERO);
+            }
+            let n = d1 / length;
+            let across = (1.0 - rest / length).max(0.0);
+            (n * (-k * (length - rest)), diagonal(k * across) + outer(n, n) * (k * (1.0 - across)))
+        }
     }
-    if length < 1e-12 {
-        return (DVec3::ZERO, DMat3::ZERO);
-    }
-    let n = d / length;
-    let across = (1.0 - spring.rest_length / length).max(0.0);
-    (
-        n * (-k * (length - spring.rest_length)),
-        DMat3::from_diagonal(DVec3::splat(k * across)) + outer(n, n) * (k * (1.0 - across)),
-    )
 }

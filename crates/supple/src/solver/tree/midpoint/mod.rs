@@ -19,6 +19,7 @@ mod newton;
 
 use super::plan::Plan;
 use crate::input::Input;
+use crate::maths::Wrench;
 use crate::measure;
 use crate::model::{BodyId, Model, State};
 use crate::solver::Mode;
@@ -113,6 +114,14 @@ pub(super) fn substep(
     let gap = measure::joint_gap(model, state);
     (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
     Ok(report)
+}
+
+impl MidpointWork {
+    /// The impulse of each joint on its child over the last part of the last step.
+    pub(super) fn joint_impulses(&self, model: &Model, plan: &Plan, impulses: &mut Vec<Wrench>) {
+        impulses.resize(model.joints().len(), Wrench::ZERO);
+        equations::joint_impulses(plan, &self.trial, impulses);
+    }
 }
 
 fn finite(m: &Moment) -> bool {

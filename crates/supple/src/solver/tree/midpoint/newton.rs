@@ -16,6 +16,7 @@
 //! Â' = Â − ÂS D⁻¹ W                     p' = p̄ − ÂS D⁻¹(S̄ᵀp̄ + g)
 //! ```
 
+use crate::maths::block::solve_dense;
 use crate::maths::rotation::skew;
 use glam::{DMat3, DVec3};
 
@@ -120,8 +121,42 @@ enum Factor {
     },
 }
 
+/// A spring between two bodies anywhere in the tree: `−k` times the relative displacement of its ends (levers on the right) acts
+/// on a, and its opposite on b (levers on the left).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) lever_a: Lever,
+    pub(super) lever_b: Lever,
+    pub(super) k: DMat3,
+}
+
+impl Pair {
+    /// Displacement of a's end relative to b's.
+    fn relative(&self, moved: &[(DVec3, DVec3)]) -> DVec3 {
+        let at = |i: usize, r: DVec3| moved[i].0 + moved[i].1.cross(r);
+        at(self.a, self.lever_a.right) - at(self.b, self.lever_b.right)
+    }
+
+    /// Adds an imbalance on a's end and its opposite on b's.
+    fn push(&self, p: DVec3, load: &mut [(DVec3, DVec3)]) {
+        for (i, r, p) in [(self.a, self.lever_a.left, p), (self.b, self.lever_b.left, -p)] {
+            load[i].0 += p;
+            load[i].1 += r.cross(p);
+        }
+    }
+}
+
 /// Matrix, factors and right-hand side by node; index 0 is the world.
 pub(super) struct Newton {
+    /// Springs between bodies.
+    pub(super) pairs: Vec<Pair>,
+    /// `1 + K Z`, row by row: Z the pairs' relative displacement for unit impulses of each.
+    coupling: Vec<f64>,
+    scratch: Vec<f64>,
+    impulses: Vec<f64>,
+    saved: Saved,
     pub(super) equations: Vec<Equation>,
     factors: Vec<Factor>,
     /// Â at the anchor, before elimination.
@@ -140,12 +175,25 @@ pub(super) struct Newton {
     pub(super) supplied: Vec<(DVec3, DVec3)>,
 }
 
+/// A right-hand side set aside.
+#[derive(Default)]
+struct Saved {
+    load: Vec<(DVec3, DVec3)>,
+    closing: Vec<(DVec3, DVec3)>,
+    imbalance: Vec<[f64; 6]>,
+}
+
 impl Newton {
     pub(super) fn new(nodes: usize) -> Newton {
         let lever = Lever::default();
         let equation = Equation { body: Blocks::ZERO, own: lever, parent: lever, joint: Joint::Weld };
         let zero = (DVec3::ZERO, DVec3::ZERO);
         Newton {
+            pairs: Vec::new(),
+            coupling: Vec::new(),
+            scratch: Vec::new(),
+            impulses: Vec::new(),
+            saved: Saved::default(),
             equations: vec![equation; nodes],
             factors: vec![Factor::Weld; nodes],
             inertia: vec![Blocks::ZERO; nodes],
@@ -159,8 +207,74 @@ impl Newton {
         }
     }
 
-    /// Factors the equations; false when a pivot is singular.
-    pub(super) fn factor(&mut self, parents: impl Fn(usize) -> usize) -> bool {
+    /// Factors the equations and their pairs; false when a pivot is singular.
+    pub(super) fn factor(&mut self, parents: impl Fn(usize) -> usize + Copy) -> bool {
+        if !self.factor_tree(parents) {
+            return false;
+        }
+        let n = 3 * self.pairs.len();
+        if n == 0 {
+            return true;
+        }
+        self.save();
+        self.coupling.clear();
+        self.coupling.resize(n * n, 0.0);
+        for s in 0..self.pairs.len() {
+            for axis in 0..3 {
+                self.clear();
+                self.pairs[s].push(DVec3::AXES[axis], &mut self.load);
+                self.solve_tree(parents);
+                for (t, pair) in self.pairs.iter().enumerate() {
+                    let column = pair.k * -pair.relative(&self.moved);
+                    for row in 0..3 {
+                        let identity = if s == t && row == axis { 1.0 } else { 0.0 };
+                        self.coupling[(3 * t + row) * n + 3 * s + axis] = identity + column[row];
+                    }
+                }
+            }
+        }
+        self.restore();
+        true
+    }
+
+    /// Solves for the present imbalances and closing motions, pairs included: `(1 + K Z) p = K·(relative displacement without
+    /// them)` are their impulses.
+    pub(super) fn solve(&mut self, parents: impl Fn(usize) -> usize + Copy) {
+        self.solve_tree(parents);
+        if self.pairs.is_empty() {
+            return;
+        }
+        self.impulses.clear();
+        for pair in &self.pairs {
+            self.impulses.extend((pair.k * pair.relative(&self.moved)).to_array());
+        }
+        self.scratch.clone_from(&self.coupling);
+        solve_dense(&mut self.scratch, &mut self.impulses);
+        for (s, pair) in self.pairs.iter().enumerate() {
+            pair.push(DVec3::from_slice(&self.impulses[3 * s..]), &mut self.load);
+        }
+        self.solve_tree(parents);
+    }
+
+    fn save(&mut self) {
+        self.saved.load.clone_from(&self.load);
+        self.saved.closing.clone_from(&self.closing);
+        self.saved.imbalance.clone_from(&self.imbalance);
+    }
+
+    fn restore(&mut self) {
+        self.load.clone_from(&self.saved.load);
+        self.closing.clone_from(&self.saved.closing);
+        self.imbalance.clone_from(&self.saved.imbalance);
+    }
+
+    fn clear(&mut self) {
+        self.load.fill((DVec3::ZERO, DVec3::ZERO));
+        self.closing.fill((DVec3::ZERO, DVec3::ZERO));
+        self.imbalance.fill([0.0; 6]);
+    }
+
+    fn factor_tree(&mut self, parents: impl Fn(usize) -> usize) -> bool {
         let count = self.equations.len();
         // To the anchors: δx = u − ρ×r, torque about it = torque − r̄×F.
         for i in 1..count {
@@ -182,7 +296,7 @@ impl Newton {
     }
 
     /// Solves (1) to (3) for the present imbalances and closing motions.
-    pub(super) fn solve(&mut self, parents: impl Fn(usize) -> usize) {
+    fn solve_tree(&mut self, parents: impl Fn(usize) -> usize) {
         let count = self.equations.len();
         for i in 1..count {
             let (f, n) = self.load[i];
