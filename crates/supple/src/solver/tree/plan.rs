@@ -59,6 +59,8 @@ pub(crate) struct Node {
     pub(crate) detail: u32,
     /// Index among the general factors, or `NONE`.
     pub(crate) general: u32,
+    /// Index among the hinges and general links, or `NONE`.
+    pub(crate) any: u32,
     pub(crate) link: Link,
     pub(crate) flags: u8,
     /// Whether `slot_out` is assigned rather than added to.
@@ -126,6 +128,8 @@ pub(crate) struct Plan {
     pub(crate) details: Vec<Detail>,
     /// Number of general factors.
     pub(crate) generals: usize,
+    /// Number of hinges and general links.
+    pub(crate) any: usize,
     /// In node order; covers nodes 1…n.
     pub(crate) segments: Vec<Segment>,
     /// Number of tasks.
@@ -153,6 +157,7 @@ impl Plan {
             nodes: Vec::with_capacity(topology.nodes.len() + 1),
             details: Vec::new(),
             generals: 0,
+            any: 0,
             segments: Vec::new(),
             tasks: 0,
             slots: 0,
@@ -246,6 +251,10 @@ impl Plan {
         if node.flags & (LIMITS | MOTOR | TURNS) != 0 || matches!(node.link, Link::General(_) | Link::Weld) {
             node.detail = self.details.len() as u32;
             self.details.push(detail(joint));
+        }
+        if let Link::General(_) | Link::Hinge = node.link {
+            node.any = self.any as u32;
+            self.any += 1;
         }
         if let Link::General(_) = node.link {
             node.general = self.generals as u32;
@@ -403,6 +412,7 @@ fn world() -> Node {
         slot_out: NONE,
         detail: NONE,
         general: NONE,
+        any: NONE,
         link: Link::Weld,
         flags: 0,
         first: false,

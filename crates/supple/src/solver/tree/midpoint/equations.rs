@@ -19,7 +19,7 @@
 //! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
-use super::newton::{Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
+use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
 use crate::forces::swing_direction;
 use crate::input::Input;
 use crate::maths::Wrench;
@@ -483,7 +483,8 @@ impl Part<'_> {
         matrix: bool,
     ) -> Sums {
         let (h, share) = (self.h, self.rule.end());
-        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        let Newton { equations, load, closing, imbalance, pairs, any, .. } = newton;
+        let mut unused = AnyJoint::NONE;
         outside.evaluate(self, now, trial, matrix, pairs);
         let count = self.plan.nodes.len();
         let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0 };
@@ -519,7 +520,11 @@ impl Part<'_> {
             }
             let p = node.parent as usize;
             let (parent, own) = (&trial[p], &trial[i]);
-            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], matrix, &mut sums);
+            let room = match any.get_mut(node.any as usize) {
+                Some(room) if matrix => room,
+                _ => &mut unused,
+            };
+            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], matrix, &mut sums, room);
             let (motion, gap) = self.closing(node, parent, own);
             closing[i] = motion;
             sums.gap = sums.gap.max(gap);
@@ -554,6 +559,7 @@ impl Part<'_> {
         g: &mut [f64; 6],
         matrix: bool,
         sums: &mut Sums,
+        any: &mut AnyJoint,
     ) -> Joint {
         let node = &self.plan.nodes[i];
         let s = sign(node);
@@ -666,7 +672,8 @@ impl Part<'_> {
                 }
             }
         }
-        Joint::Any { count, free, k, k_parent }
+        *any = AnyJoint { count, free, k, k_parent };
+        Joint::Any(node.any)
     }
 
     /// The damping of a joint: of its rotations, or of its translations where it has no rotation.
@@ -1025,7 +1032,7 @@ impl Part<'_> {
 
     /// The equations whose solution are the velocities nearest those of `moments`, by kinetic energy, that keep the joints closed.
     pub(super) fn projection(&self, moments: &[Moment], newton: &mut Newton) {
-        let Newton { equations, load, closing, imbalance, pairs, .. } = newton;
+        let Newton { equations, load, closing, imbalance, pairs, any, .. } = newton;
         pairs.clear();
         imbalance.fill([0.0; 6]);
         closing.fill((DVec3::ZERO, DVec3::ZERO));
@@ -1065,7 +1072,8 @@ impl Part<'_> {
                         }
                         RotationKind::Free => DVec3::AXES.into_iter().for_each(|axis| push(true, axis)),
                     }
-                    Joint::Any { count, free, k: [[0.0; 6]; 6], k_parent: [DVec3::ZERO; 6] }
+                    any[node.any as usize] = AnyJoint { count, free, ..AnyJoint::NONE };
+                    Joint::Any(node.any)
                 }
             };
             let zero = Lever::default();

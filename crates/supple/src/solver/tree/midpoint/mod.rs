@@ -44,7 +44,7 @@ impl MidpointWork {
             now: vec![Moment::WORLD; nodes],
             next: vec![Moment::WORLD; nodes],
             trial: vec![Trial::WORLD; nodes],
-            newton: Newton::new(nodes),
+            newton: Newton::new(nodes, plan.any),
             outside: Outside::new(nodes),
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
             newton.solve(parent);
             self.report.solves += 1;
             let correction = part.correct(newton, plan.reach, now, trial);
-            if !(correction < 3.0) {
+            if correction.is_nan() || correction > 3.0 {
                 return None;
             }
             if correction < TOLERANCE && sums.gap < GAP {

@@ -81,8 +81,28 @@ pub(super) enum Joint {
     Ball { k_own: DMat3, k_parent: DMat3 },
     /// Nothing free.
     Weld,
-    /// Any directions.
-    Any { count: usize, free: [Free; 6], k: [[f64; 6]; 6], k_parent: [DVec3; 6] },
+    /// Any directions: index among `Newton::any`.
+    Any(u32),
+}
+
+/// What (3) needs of a joint with any free directions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnyJoint {
+    pub(super) count: usize,
+    pub(super) free: [Free; 6],
+    /// K_q.
+    pub(super) k: [[f64; 6]; 6],
+    /// K_p, row by row.
+    pub(super) k_parent: [DVec3; 6],
+}
+
+impl AnyJoint {
+    pub(super) const NONE: AnyJoint = AnyJoint {
+        count: 0,
+        free: [Free { turns: true, left: DVec3::ZERO, right: DVec3::ZERO }; 6],
+        k: [[0.0; 6]; 6],
+        k_parent: [DVec3::ZERO; 6],
+    };
 }
 
 /// A node's part of the system.
@@ -111,14 +131,18 @@ enum Factor {
         parent: DMat3,
     },
     Weld,
-    Any {
-        count: usize,
-        inverse: [[f64; 6]; 6],
-        force: [DVec3; 6],
-        torque: [DVec3; 6],
-        w_u: [DVec3; 6],
-        w_w: [DVec3; 6],
-    },
+    /// Index among the factors of joints with any directions.
+    Any(u32),
+}
+
+/// `D⁻¹`, the columns of ÂS and the rows W.
+#[derive(Clone, Copy, Debug)]
+struct AnyFactor {
+    inverse: [[f64; 6]; 6],
+    force: [DVec3; 6],
+    torque: [DVec3; 6],
+    w_u: [DVec3; 6],
+    w_w: [DVec3; 6],
 }
 
 /// A spring between two bodies anywhere in the tree: `−k` times the relative displacement of its ends (levers on the right) acts
@@ -159,6 +183,9 @@ pub(super) struct Newton {
     saved: Saved,
     pub(super) equations: Vec<Equation>,
     factors: Vec<Factor>,
+    /// Joints that are neither balls nor welds.
+    pub(super) any: Vec<AnyJoint>,
+    any_factors: Vec<AnyFactor>,
     /// Â at the anchor, before elimination.
     inertia: Vec<Blocks>,
     /// The imbalances g: of a ball in world axes, else by free direction.
@@ -184,7 +211,9 @@ struct Saved {
 }
 
 impl Newton {
-    pub(super) fn new(nodes: usize) -> Newton {
+    pub(super) fn new(nodes: usize, any: usize) -> Newton {
+        let (o, v) = ([[0.0; 6]; 6], [DVec3::ZERO; 6]);
+        let any_factor = AnyFactor { inverse: o, force: v, torque: v, w_u: v, w_w: v };
         let lever = Lever::default();
         let equation = Equation { body: Blocks::ZERO, own: lever, parent: lever, joint: Joint::Weld };
         let zero = (DVec3::ZERO, DVec3::ZERO);
@@ -196,6 +225,8 @@ impl Newton {
             saved: Saved::default(),
             equations: vec![equation; nodes],
             factors: vec![Factor::Weld; nodes],
+            any: vec![AnyJoint::NONE; any],
+            any_factors: vec![any_factor; any],
             inertia: vec![Blocks::ZERO; nodes],
             imbalance: vec![[0.0; 6]; nodes],
             load: vec![zero; nodes],
@@ -283,7 +314,15 @@ impl Newton {
         }
         for i in (1..count).rev() {
             let e = &self.equations[i];
-            let Some((factor, rest)) = eliminate(&self.inertia[i], &e.joint) else { return false };
+            let a = &self.inertia[i];
+            let eliminated = match e.joint {
+                Joint::Any(k) => {
+                    let (joint, factor) = (&self.any[k as usize], &mut self.any_factors[k as usize]);
+                    eliminate_any(a, joint, factor).map(|rest| (Factor::Any(k), rest))
+                }
+                ref joint => eliminate(a, joint),
+            };
+            let Some((factor, rest)) = eliminated else { return false };
             self.factors[i] = factor;
             let p = parents(i);
             if p != 0 {
@@ -309,18 +348,20 @@ impl Newton {
             let g = self.imbalance[i];
             let s = &mut self.free[i];
             // s = D⁻¹(S̄ᵀp̄ + g), and what is passed on
-            let (f, n) = match (&self.factors[i], &self.equations[i].joint) {
-                (Factor::Floating { inverse }, _) => {
+            let (f, n) = match &self.factors[i] {
+                Factor::Floating { inverse } => {
                     *s = times(inverse, &[f.x, f.y, f.z, n.x, n.y, n.z], 6);
                     (DVec3::ZERO, DVec3::ZERO)
                 }
-                (Factor::Ball { inverse, force, torque, .. }, _) => {
+                Factor::Ball { inverse, force, torque, .. } => {
                     let load = n + DVec3::new(g[0], g[1], g[2]);
                     let q = *inverse * load;
                     (s[0], s[1], s[2]) = (q.x, q.y, q.z);
                     (f - *force * load, n - *torque * load)
                 }
-                (Factor::Any { count, inverse, force, torque, .. }, Joint::Any { free, .. }) => {
+                Factor::Any(k) => {
+                    let AnyJoint { count, free, .. } = &self.any[*k as usize];
+                    let AnyFactor { inverse, force, torque, .. } = &self.any_factors[*k as usize];
                     let mut load = [0.0; 6];
                     for k in 0..*count {
                         load[k] = g[k] + free[k].left.dot(if free[k].turns { n } else { f });
@@ -349,12 +390,14 @@ impl Newton {
             let (c, e) = self.closing[i];
             let at_joint = x + rho_p.cross(equation.parent.right);
             let s = &self.free[i];
-            let (u, rho) = match (&self.factors[i], &equation.joint) {
-                (Factor::Floating { .. }, _) => (-DVec3::new(s[0], s[1], s[2]), -DVec3::new(s[3], s[4], s[5])),
-                (Factor::Ball { row, parent, .. }, _) => {
+            let (u, rho) = match &self.factors[i] {
+                Factor::Floating { .. } => (-DVec3::new(s[0], s[1], s[2]), -DVec3::new(s[3], s[4], s[5])),
+                Factor::Ball { row, parent, .. } => {
                     (at_joint + c, *parent * rho_p - *row * at_joint - DVec3::new(s[0], s[1], s[2]))
                 }
-                (Factor::Any { count, inverse, w_u, w_w, .. }, Joint::Any { free, .. }) => {
+                Factor::Any(k) => {
+                    let AnyJoint { count, free, .. } = &self.any[*k as usize];
+                    let AnyFactor { inverse, w_u, w_w, .. } = &self.any_factors[*k as usize];
                     let mut w = [0.0; 6];
                     for k in 0..*count {
                         w[k] = w_u[k].dot(at_joint) + w_w[k].dot(rho_p);
@@ -399,37 +442,40 @@ fn eliminate(a: &Blocks, joint: &Joint) -> Option<(Factor, Blocks)> {
             let (force, torque) = (a.vw * inverse, a.ww * inverse);
             Some((Factor::Ball { inverse, row: left, force, torque, parent }, rest))
         }
-        Joint::Any { count, free, k, k_parent } => {
-            let n = *count;
-            let (mut force, mut torque) = ([DVec3::ZERO; 6], [DVec3::ZERO; 6]);
-            let (mut w_u, mut w_w) = ([DVec3::ZERO; 6], [DVec3::ZERO; 6]);
-            let mut d = *k;
-            for j in 0..n {
-                let (u, w) = if free[j].turns { (DVec3::ZERO, free[j].right) } else { (free[j].right, DVec3::ZERO) };
-                (force[j], torque[j]) = a.times(u, w);
-                let (f, t) = if free[j].turns { (DVec3::ZERO, free[j].left) } else { (free[j].left, DVec3::ZERO) };
-                let (row_u, row_w) = a.row(f, t);
-                (w_u[j], w_w[j]) = (row_u, row_w + k_parent[j]);
-            }
-            for i in 0..n {
-                for j in 0..n {
-                    d[i][j] += free[i].left.dot(if free[i].turns { torque[j] } else { force[j] });
-                }
-            }
-            let inverse = inverse(&d, n)?;
-            let mut rest = *a;
-            for i in 0..n {
-                for j in 0..n {
-                    let s = inverse[i][j];
-                    rest.vv -= outer(force[i] * s, w_u[j]);
-                    rest.vw -= outer(force[i] * s, w_w[j]);
-                    rest.wv -= outer(torque[i] * s, w_u[j]);
-                    rest.ww -= outer(torque[i] * s, w_w[j]);
-                }
-            }
-            Some((Factor::Any { count: n, inverse, force, torque, w_u, w_w }, rest))
+        Joint::Any(_) => unreachable!("eliminated by eliminate_any"),
+    }
+}
+
+/// Eliminates a joint with any free directions; `None` when its pivot is singular.
+fn eliminate_any(a: &Blocks, joint: &AnyJoint, factor: &mut AnyFactor) -> Option<Blocks> {
+    let AnyJoint { count: n, free, k, k_parent } = joint;
+    let n = *n;
+    let AnyFactor { inverse: d_inverse, force, torque, w_u, w_w } = factor;
+    let mut d = *k;
+    for j in 0..n {
+        let (u, w) = if free[j].turns { (DVec3::ZERO, free[j].right) } else { (free[j].right, DVec3::ZERO) };
+        (force[j], torque[j]) = a.times(u, w);
+        let (f, t) = if free[j].turns { (DVec3::ZERO, free[j].left) } else { (free[j].left, DVec3::ZERO) };
+        let (row_u, row_w) = a.row(f, t);
+        (w_u[j], w_w[j]) = (row_u, row_w + k_parent[j]);
+    }
+    for i in 0..n {
+        for j in 0..n {
+            d[i][j] += free[i].left.dot(if free[i].turns { torque[j] } else { force[j] });
         }
     }
+    *d_inverse = inverse(&d, n)?;
+    let mut rest = *a;
+    for i in 0..n {
+        for j in 0..n {
+            let s = d_inverse[i][j];
+            rest.vv -= outer(force[i] * s, w_u[j]);
+            rest.vw -= outer(force[i] * s, w_w[j]);
+            rest.wv -= outer(torque[i] * s, w_u[j]);
+            rest.ww -= outer(torque[i] * s, w_w[j]);
+        }
+    }
+    Some(rest)
 }
 
 /// `a bᵀ`.
