@@ -71,7 +71,11 @@ fn kinds(case: &Case) -> Vec<&'static str> {
     let joints = model.joints();
     let stiffest = joints.iter().map(|j| j.rotation_spring.stiffness).fold(0.0, f64::max);
     let mut kinds = vec!["all"];
-    let mut kind = |on: bool, name| if on { kinds.push(name) };
+    let mut kind = |on: bool, name| {
+        if on {
+            kinds.push(name)
+        }
+    };
     let limits = joints.iter().any(|j| j.limits.any());
     let anchors = !model.anchor_springs().is_empty();
     kind(case.driven, "driven");
@@ -129,7 +133,16 @@ fn main() {
     println!("{count} cases of {STEPS} steps in {:.1} s", start.elapsed().as_secs_f64());
     println!(
         "{:28} {:>7} {:>6} {:>6} {:>9} {:>8} {:>9} {:>9} {:>6} {:>18} {:>18}",
-        "", "cases", "errors", "finite", "resorted", "resorts", "backward", "factors", "most", "worst gap (seed)",
+        "",
+        "cases",
+        "errors",
+        "finite",
+        "resorted",
+        "resorts",
+        "backward",
+        "factors",
+        "most",
+        "worst gap (seed)",
         "worst gain (seed)"
     );
     for (kind, r) in &rows {
@@ -187,8 +200,16 @@ fn tell(seed: u64) {
                 let (kinetic, potential) = energy(&model, &input, &state);
                 println!(
                     "step {n}: substeps {} factors {} solves {} fallbacks {} turned {} backward {} resorts {} projections {} limits {}, gap {:.1e}, E {kinetic:.4e} + {potential:.4e}",
-                    r.substeps, r.factorisations, r.solves, r.fallbacks, r.rotation_halvings, r.backward_parts, r.resorts,
-                    r.projections, r.limits_active, r.max_joint_gap
+                    r.substeps,
+                    r.factorisations,
+                    r.solves,
+                    r.fallbacks,
+                    r.rotation_halvings,
+                    r.backward_parts,
+                    r.resorts,
+                    r.projections,
+                    r.limits_active,
+                    r.max_joint_gap
                 );
             }
             Err(error) => return println!("step {n}: {error}"),

@@ -353,9 +353,8 @@ pub fn energy(model: &Model, input: &Input, state: &State) -> (f64, f64) {
     }
     for spring in model.anchor_springs() {
         let a = state.bodies[spring.a.index()].pose().transform_point(spring.point_in_a);
-        let b = spring.b.map_or(spring.point_in_b, |b| {
-            state.bodies[b.index()].pose().transform_point(spring.point_in_b)
-        });
+        let b =
+            spring.b.map_or(spring.point_in_b, |b| state.bodies[b.index()].pose().transform_point(spring.point_in_b));
         potential += 0.5 * spring.stiffness * (a.distance(b) - spring.rest_length).powi(2);
     }
     (whole.kinetic, potential)
@@ -421,7 +420,8 @@ pub fn endure(case: &Case, steps: usize) -> Outcome {
     let (kinetic, potential) = energy(model, input, &state);
     let first = kinetic + potential;
     // What is at stake: motion, the energy in springs, limits and anchors, a fall through its own size.
-    let height: f64 = model.bodies().iter().zip(&state.bodies).map(|(b, s)| -b.mass * input.gravity.dot(s.position)).sum();
+    let height: f64 =
+        model.bodies().iter().zip(&state.bodies).map(|(b, s)| -b.mass * input.gravity.dot(s.position)).sum();
     let stake = (kinetic + (potential - height)).max(model.mass() * input.gravity.length() * size).max(1e-12);
     for _ in 0..steps {
         match step(model, input, &mut state, &mut work) {
@@ -452,4 +452,3 @@ pub fn endure(case: &Case, steps: usize) -> Outcome {
     out.speed = state.bodies.iter().map(|b| b.velocity.linear.length()).fold(0.0, f64::max);
     out
 }
-
