@@ -1,6 +1,8 @@
 //! Random models for tests: a seed is a model for ever.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
+pub mod chaos;
+
 use glam::{DQuat, DVec3};
 use supple::maths::rotation::exp;
 use supple::*;

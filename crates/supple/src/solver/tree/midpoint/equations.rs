@@ -279,6 +279,11 @@ pub(super) fn gather(plan: &Plan, state: &State, now: &mut [Moment]) {
             (moment.x, moment.q) =
                 placed(plan, node, (parent.x, parent.q), moment.q, moment.angle, moment.second, moment.slide);
         }
+        let turning = matches!(rotation_kind(plan, node), RotationKind::Free | RotationKind::Cardan(_));
+        if node.flags & SPRING != 0 && turning {
+            let (q_a, q_b) = sides(node, moment.q, parent.q);
+            moment.memory.turn = error_turn(q_a, q_b, node.rest_inverse, moment.memory.turn);
+        }
         now[i] = moment;
     }
 }
@@ -487,7 +492,11 @@ impl Part<'_> {
         let mut unused = AnyJoint::NONE;
         outside.evaluate(self, now, trial, matrix, pairs);
         let count = self.plan.nodes.len();
-        let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0 };
+        let mut sums = Sums { work: outside.work, limits: 0, gap: 0.0, effort: 0.0 };
+        for &i in &outside.touched {
+            let (f, n) = outside.impulse[i as usize];
+            sums.effort += (f.length() * self.plan.reach + n.length()) / h;
+        }
         for i in 1..count {
             let node = &self.plan.nodes[i];
             let (m, t) = (&now[i], &trial[i]);
@@ -595,7 +604,10 @@ impl Part<'_> {
                 if joint.mask.holds_translation(axis) {
                     continue;
                 }
-                let pull = self.slide_law(node, detail, axis, now, own, sums);
+                let start = (r0_b * DMat3::from_quat(f_b)).col(axis);
+                let at = |m: &Moment, lever: DVec3| m.v + m.w.cross(lever);
+                let rate = s * start.dot(at(now, own.own0) - at(parent_now, own.parent0));
+                let pull = self.slide_law(node, detail, axis, rate, now, own, sums);
                 let (left, right) = (dual.col(axis), end.col(axis));
                 free[count] = Free { turns: false, left, right };
                 g[count] = left.dot(own.force) - s * pull.tau;
@@ -778,11 +790,37 @@ impl Part<'_> {
                 delta,
                 sums,
             );
+            if matrix && violation != 0.0 {
+                // The direction g = (x_a + x_b)/(1 + x_a·x_b) turns with both sides.
+                let (force, _) = ramp(violation.abs(), limits.stiffness, RAMP);
+                let scale = h * force * violation.signum() / (1.0 + x_a.dot(x_b)).max(1e-6);
+                let across = x_a.cross(x_b);
+                law.k_a -= (skew(x_a) + outer(direction, across)) * scale;
+                law.k_b += (skew(x_b) - outer(direction, across)) * scale;
+            }
         }
         if let Some(ellipse) = limits.swing
             && let Some((violation, direction)) = swing_direction(ellipse, relative, f_a, f_b)
         {
             law.limit(direction, violation, limits.stiffness, limits.damping, RAMP, h, delta, sums);
+            if matrix && violation > 0.0 {
+                // The turning of the direction, by differences: only the speed of Newton's method hangs on it.
+                let (force, _) = ramp(violation, limits.stiffness, RAMP);
+                let (mut d_a, mut d_b) = (DMat3::ZERO, DMat3::ZERO);
+                for k in 0..3 {
+                    let e = exp(DVec3::AXES[k] * 1e-6);
+                    let g = |q_a: DQuat, q_b: DQuat| {
+                        let relative = joint.relative_rotation(q_a, q_b);
+                        let f_a = DMat3::from_quat(q_a * joint.child_from_joint.rotation);
+                        let f_b = DMat3::from_quat(q_b * joint.parent_from_joint.rotation);
+                        swing_direction(ellipse, relative, f_a, f_b).map_or(direction, |(_, g)| g)
+                    };
+                    *d_a.col_mut(k) = (g(e * q_a, q_b) - direction) / 1e-6;
+                    *d_b.col_mut(k) = (g(q_a, e * q_b) - direction) / 1e-6;
+                }
+                law.k_a += d_a * (h * force);
+                law.k_b -= d_b * (h * force);
+            }
         }
         if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
             let (kp, kd) = (motor.stiffness * k_scale, motor.damping * c_scale);
@@ -837,14 +875,30 @@ impl Part<'_> {
     }
 
     /// Springs, dampers, limits and motor along one translation.
-    fn slide_law(&self, node: &Node, detail: &Detail, axis: usize, now: &Moment, own: &Trial, sums: &mut Sums) -> Pull {
+    #[allow(clippy::too_many_arguments)]
+    fn slide_law(
+        &self,
+        node: &Node,
+        detail: &Detail,
+        axis: usize,
+        rate: f64,
+        now: &Moment,
+        own: &Trial,
+        sums: &mut Sums,
+    ) -> Pull {
         let joint = &detail.joint;
         let spring = &joint.slide_spring;
         let range = if axis == 0 { joint.limits.slide } else { None };
-        // A joint that also turns has the weights of its rotation; its slides take the plain mean.
         let (_, c_scale) = self.input.scales(&self.input.joint(node.joint as usize));
-        let turns = joint.mask.rotation() != RotationKind::Held;
-        let damping = if turns { Damping { strength: spring.damping * c_scale, start: 0.0 } } else { own.damping };
+        let c = spring.damping * c_scale;
+        let damping = match self.rule {
+            Rule::Backward => Damping { strength: c, start: 0.0 },
+            Rule::Midpoint => {
+                let z = self.h * c / node.joint_mass;
+                let weight = if z < 1e-3 { 0.5 + z / 12.0 } else { 1.0 / (1.0 - (-z).exp()) - 1.0 / z };
+                Damping { strength: 2.0 * weight * c, start: self.h * c * (1.0 - 2.0 * weight) }
+            }
+        };
         let law = Line {
             stiffness: spring.stiffness,
             damping,
@@ -855,8 +909,6 @@ impl Part<'_> {
             ramp: range.map_or(0.0, |r| 1e-3 * (r.max - r.min).abs().min(1e3)).max(1e-9),
             motor: node.flags & MOTOR != 0 && axis == 0 && joint.mask.rotation() == RotationKind::Held,
         };
-        // Mean rate of the last part; only the weighting of damping uses it.
-        let rate = (own.slide[axis] - now.slide[axis]) / self.h;
         self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, sums)
     }
 
@@ -909,6 +961,7 @@ impl Part<'_> {
                 pull.k += h * kp + kd;
             }
             sums.work += given * delta;
+            sums.effort += given.abs();
         }
         pull
     }
@@ -1205,6 +1258,8 @@ pub(super) struct Sums {
     pub(super) limits: u32,
     /// Largest gap of a joint, in shares of a lever and radians.
     pub(super) gap: f64,
+    /// Sum of the sizes of torques from outside, forces by `reach` \[J/rad\]: what an error of a radian would do.
+    pub(super) effort: f64,
 }
 
 /// What acts on the bodies from outside: trackers, drags, wrenches, anchor springs.

@@ -64,6 +64,7 @@ struct Settings {
     /// Velocities that would open a joint by more than this within the part are projected \[rad, share of a lever\].
     projection: f64,
     discrete_gradient: bool,
+    tolerance: f64,
 }
 
 impl Settings {
@@ -75,6 +76,7 @@ impl Settings {
             tension_damping: 0.05,
             projection: 1e-2,
             discrete_gradient: false,
+            tolerance: TOLERANCE,
         };
         match mode {
             Mode::Fast => Settings { guard: 1.0, ..standard },
@@ -85,6 +87,7 @@ impl Settings {
                 tension_damping: 0.0,
                 projection: f64::INFINITY,
                 discrete_gradient: true,
+                tolerance: FINE_TOLERANCE,
                 ..standard
             },
         }
@@ -144,10 +147,10 @@ struct Run<'a> {
     report: Report,
 }
 
-/// Newton ends when its correction is below this \[rad\].
+/// Newton ends when its correction and the gaps it last saw are below this \[rad, share of a lever\]; gaps are then closed exactly.
 const TOLERANCE: f64 = 1e-7;
-/// …and the gaps it last saw are below this \[rad, share of a lever\]; they are then closed exactly.
-const GAP: f64 = 1e-7;
+/// The same where energy is to be kept: what is left is rounding.
+const FINE_TOLERANCE: f64 = 1e-11;
 /// Passes of Newton before it has failed.
 const PASSES: u32 = 16;
 /// Growth of energy that is still rounding and truncation, as a share of the energy at stake.
@@ -183,7 +186,7 @@ impl<'a> Run<'a> {
             let part = self.part(rule, h, after);
             if let Some(sums) = self.newton(&part) {
                 self.settle(&part);
-                if self.energy_kept(&part, before, sums.work) {
+                if self.energy_kept(&part, before, &sums) {
                     return self.accept(rule, sums);
                 }
             }
@@ -219,12 +222,24 @@ impl<'a> Run<'a> {
     fn newton(&mut self, part: &Part<'_>) -> Option<Sums> {
         let MidpointWork { now, trial, newton, outside, .. } = &mut *self.work;
         let plan = self.plan;
+        let tolerance = self.settings.tolerance;
         let parent = |i: usize| plan.nodes[i].parent as usize;
         part.predict(now, trial);
         let (mut last, mut slow) = (f64::INFINITY, 0);
+        let (mut active, mut changes) = (0, 0);
         let mut refactor = true;
         for pass in 0..PASSES {
-            let sums = part.evaluate(now, trial, outside, newton, refactor);
+            let mut sums = part.evaluate(now, trial, outside, newton, refactor);
+            if pass > 0 && sums.limits != active && changes < 3 {
+                changes += 1;
+                // Other limits act: the last correction tells nothing of the next.
+                if !refactor {
+                    refactor = true;
+                    sums = part.evaluate(now, trial, outside, newton, true);
+                }
+                last = f64::INFINITY;
+            }
+            active = sums.limits;
             if refactor {
                 self.report.factorisations += 1;
                 if !newton.factor(parent) {
@@ -237,7 +252,7 @@ impl<'a> Run<'a> {
             if correction.is_nan() || correction > 3.0 {
                 return None;
             }
-            if correction < TOLERANCE && sums.gap < GAP {
+            if correction < tolerance && sums.gap < tolerance {
                 part.close(now, trial);
                 return Some(sums);
             }
@@ -249,7 +264,7 @@ impl<'a> Run<'a> {
                 }
             }
             // The first pass started from a guess: its size says little about the next.
-            refactor = if pass == 0 { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(5) > TOLERANCE };
+            refactor = if pass == 0 { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(5) > tolerance };
             last = correction;
         }
         None
@@ -282,9 +297,14 @@ impl<'a> Run<'a> {
     }
 
     /// Whether `next` has no more energy than `now` and the work done from outside allow.
-    fn energy_kept(&self, part: &Part<'_>, before: (f64, f64), work: f64) -> bool {
+    fn energy_kept(&self, part: &Part<'_>, before: (f64, f64), sums: &Sums) -> bool {
         let after = part.energy(&self.work.next);
-        after.0 + after.1 <= before.0 + before.1 + work + ENERGY_SLACK * self.stake(before.0.max(after.0), work)
+        let work = sums.work;
+        // What the solver's tolerance and rounding may do: velocities of a tolerance in h, torques over a tolerance.
+        let speed = TOLERANCE * self.plan.reach / part.h;
+        let loose =
+            4.0 * self.plan.mass * speed * speed + TOLERANCE * sums.effort + 1e-13 * (before.1.abs() + after.1.abs());
+        after.0 + after.1 <= before.0 + before.1 + work + loose + ENERGY_SLACK * self.stake(before.0.max(after.0), work)
     }
 
     /// The energy at stake: of motion, of falling through the character's own size, of the work done.
