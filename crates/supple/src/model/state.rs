@@ -43,7 +43,8 @@ pub struct JointState {
     /// Unwrapped angle of a hinge, or twist of a ball with a range of twist, at the present pose \[rad\]: turns are
     /// counted. Whoever places bodies by hand calls [`State::recount_turns`].
     pub angle: f64,
-    /// Rotation vector from the spring's rest in the parent's axes, with turns, at the present pose \[rad\].
+    /// Rotation vector of a ball from its spring's rest, in the parent's axes, at the present pose \[rad\]. It goes on beyond half a
+    /// turn; within a radian of a whole turn, where a rotation vector loses its meaning, it goes back to the short way round.
     pub turn: DVec3,
     /// Force of the joint on its child over the last part of a step, world axes \[N\].
     pub force: DVec3,

@@ -105,6 +105,15 @@ impl<T: Real> Inertia<T> {
     }
 }
 
+/// What further right-hand sides need of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<T> {
+    /// Articulated inertia before elimination.
+    pub(crate) inertia: Inertia<T>,
+    /// `D⁻¹` of a ball.
+    pub(crate) inverse: S3<T>,
+}
+
 /// What the way down needs of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage<T> {
@@ -122,8 +131,8 @@ pub(crate) struct Passage<T> {
 /// The factor of one node, by the kind of its link; `q0` solves the present right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Factor<T> {
-    /// `ω = q0 − G û + E ω_p`; `inverse = D⁻¹`.
-    Ball { inverse: S3<T>, g: M3<T>, e: M3<T>, q0: V3<T> },
+    /// `ω = q0 − G û + E ω_p`.
+    Ball { g: M3<T>, e: M3<T>, q0: V3<T> },
     /// `q = q0 − g_u·û − g_w·ω_p`; `inverse = 1/δ`.
     Hinge { axis: V3<T>, g_u: V3<T>, g_w: V3<T>, inverse: T, q0: T },
     /// The body moves with its parent.
@@ -293,7 +302,7 @@ pub(crate) fn ascend<T: Real>(
     load: Option<&Inertia<T>>,
     waiting: Option<&Inertia<T>>,
     general: Option<&mut General<T>>,
-    kept: Option<&mut Inertia<T>>,
+    mut kept: Option<&mut Kept<T>>,
     limits: &mut T,
     passage: &mut Passage<T>,
 ) -> Inertia<T> {
@@ -330,8 +339,8 @@ pub(crate) fn ascend<T: Real>(
     if let Some(waiting) = waiting {
         body = body.plus(waiting);
     }
-    if let Some(kept) = kept {
-        *kept = body;
+    if let Some(kept) = &mut kept {
+        kept.inertia = body;
     }
 
     passage.own = anchor;
@@ -347,7 +356,13 @@ pub(crate) fn ascend<T: Real>(
             if flipped {
                 torque.tau = -torque.tau;
             }
-            eliminate_ball(&body, passage.c, &torque, &mut passage.factor)
+            {
+                let (passed, inverse) = eliminate_ball(&body, passage.c, &torque, &mut passage.factor);
+                if let Some(kept) = kept {
+                    kept.inverse = inverse;
+                }
+                passed
+            }
         }
         Link::Hinge => {
             passage.c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
@@ -693,15 +708,20 @@ fn solve_rows<T: Real>(a: V3<T>, b: V3<T>, c: V3<T>, x: T, y: T, z: T) -> V3<T> 
 
 /// (1) and (2) for a ball, written so that nothing cancels: `I' = I D⁻¹ K` is the parallel sum of inertia and spring.
 #[inline(always)]
-fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>, factor: &mut Factor<T>) -> Inertia<T> {
+fn eliminate_ball<T: Real>(
+    body: &Inertia<T>,
+    c: V3<T>,
+    torque: &Torque<T>,
+    factor: &mut Factor<T>,
+) -> (Inertia<T>, S3<T>) {
     let (m, h, i, k) = (&body.m, &body.h, &body.i, &torque.k);
     let (inverse, _) = i.plus(k).inverse();
     let g = inverse_times_transpose(&inverse, h);
     let e = M3 { x: k.times(inverse.row(0)), y: k.times(inverse.row(1)), z: k.times(inverse.row(2)) };
     let n = body.n - h.transpose_times(c);
     let q0 = inverse.times(n + torque.tau);
-    *factor = Factor::Ball { inverse, g, e, q0 };
-    Inertia {
+    *factor = Factor::Ball { g, e, q0 };
+    let passed = Inertia {
         m: minus_product(m, h, &g),
         h: M3 { x: e.transpose_times(h.x), y: e.transpose_times(h.y), z: e.transpose_times(h.z) },
         i: {
@@ -710,7 +730,8 @@ fn eliminate_ball<T: Real>(body: &Inertia<T>, c: V3<T>, torque: &Torque<T>, fact
         },
         f: body.f - m.times(c) - h.times(q0),
         n: n - i.times(q0),
-    }
+    };
+    (passed, inverse)
 }
 
 /// `G = D⁻¹Hᵀ`.
@@ -981,16 +1002,16 @@ fn minus_outer<T: Real>(m: &S3<T>, u: V3<T>, g: V3<T>) -> S3<T> {
 pub(crate) fn ascend_again<T: Real>(
     passage: &mut Passage<T>,
     generals: &mut [General<T>],
-    kept: &Inertia<T>,
+    kept: &Kept<T>,
     f: V3<T>,
     n: V3<T>,
     hop: V3<T>,
 ) -> (V3<T>, V3<T>) {
-    let body = Inertia { f, n, ..*kept }.without(passage.c, passage.e);
+    let body = Inertia { f, n, ..kept.inertia }.without(passage.c, passage.e);
     let (f, n) = (body.f, body.n);
     let (f, n) = match &mut passage.factor {
-        Factor::Ball { inverse, q0, .. } => {
-            *q0 = inverse.times(n);
+        Factor::Ball { q0, .. } => {
+            *q0 = kept.inverse.times(n);
             (f - body.h.times(*q0), n - body.i.times(*q0))
         }
         Factor::Hinge { axis, g_u, g_w, inverse, q0 } => {

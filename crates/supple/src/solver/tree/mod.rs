@@ -203,11 +203,12 @@ fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulse
             continue;
         }
         let (passage, moving) = (&sweep.passages[i], &sweep.moving[i]);
-        let (f, n) = sweep.kept[i].times(moving.v + moving.w.cross(passage.own), moving.w);
+        let kept = &sweep.kept[i].inertia;
+        let (f, n) = kept.times(moving.v + moving.w.cross(passage.own), moving.w);
         // The impulses of springs between bodies came after the way up.
         let (late_f, late_n) = sweep.again.totals.get(i).copied().unwrap_or((V3::zero(), V3::zero()));
-        let force = (f - sweep.kept[i].f - late_f).lane(0);
-        let torque = (n - sweep.kept[i].n - late_n).lane(0);
+        let force = (f - kept.f - late_f).lane(0);
+        let torque = (n - kept.n - late_n).lane(0);
         impulses[node.joint as usize] = if node.flags & FLIPPED == 0 {
             Wrench::new(force, torque + passage.own.lane(0).cross(force))
         } else {

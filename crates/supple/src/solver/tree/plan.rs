@@ -44,46 +44,48 @@ pub(crate) const PARENT_ANCHOR_MOVES: u8 = 32;
 /// The joint counts turns.
 pub(crate) const TURNS: u8 = 64;
 
-/// A body and the joint to its parent.
+/// A body and the joint to its parent. Laid out by use, in whole cache lines: first what the way down reads of every node, then what
+/// the way up reads besides, then what only some kinds of joint or the midpoint step need.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Node {
     pub(crate) parent: u32,
     pub(crate) body: u32,
     /// `NONE` for a floating body without a joint.
     pub(crate) joint: u32,
-    /// Where the children's sum waits, or `NONE`.
-    pub(crate) slot_in: u32,
-    /// Where this subtree's sum goes, or `NONE` below the world.
-    pub(crate) slot_out: u32,
     /// Index among the details, or `NONE`.
     pub(crate) detail: u32,
     /// Index among the general factors, or `NONE`.
     pub(crate) general: u32,
-    /// Index among the hinges and general links, or `NONE`.
-    pub(crate) any: u32,
+    /// Where the children's sum waits, or `NONE`.
+    pub(crate) slot_in: u32,
+    /// Where this subtree's sum goes, or `NONE` below the world.
+    pub(crate) slot_out: u32,
     pub(crate) link: Link,
     pub(crate) flags: u8,
     /// Whether `slot_out` is assigned rather than added to.
     pub(crate) first: bool,
-    pub(crate) mass: f64,
-    /// xx, xy, xz, yy, yz, zz in body axes.
-    pub(crate) inertia: [f64; 6],
     /// Joint point in side a, in side b.
     pub(crate) point_a: DVec3,
     pub(crate) point_b: DVec3,
-    /// The anchor in this body (unless it moves): the joint point, or the centre of mass of a floating root.
-    pub(crate) anchor: DVec3,
+    pub(crate) mass: f64,
+    pub(crate) stiffness: f64,
+    pub(crate) damping: f64,
+    /// xx, xy, xz, yy, yz, zz in body axes.
+    pub(crate) inertia: [f64; 6],
     /// From the parent's anchor to the joint point on the parent, in the parent's axes.
     pub(crate) hop: DVec3,
     /// `q0⁻¹`: side a's rest rotation in side b, inverted.
     pub(crate) rest_inverse: DQuat,
-    /// Angle of rest of a hinge.
-    pub(crate) rest_angle: f64,
-    pub(crate) stiffness: f64,
-    pub(crate) damping: f64,
     /// The hinge axis in side a and in side b.
     pub(crate) axis_a: DVec3,
     pub(crate) axis_b: DVec3,
+    /// Angle of rest of a hinge.
+    pub(crate) rest_angle: f64,
+    /// The anchor in this body (unless it moves): the joint point, or the centre of mass of a floating root.
+    pub(crate) anchor: DVec3,
+    /// Index among the hinges and general links, or `NONE`.
+    pub(crate) any: u32,
     /// The smaller of the two bodies' inertias about the joint, and that body's lever: what a damper or tension there moves.
     pub(crate) joint_inertia: (f64, f64),
     /// The smaller of the two bodies' masses.

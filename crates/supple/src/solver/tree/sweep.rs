@@ -18,7 +18,7 @@ pub(crate) struct Sweep<T> {
     pub(crate) passages: Vec<Passage<T>>,
     pub(crate) generals: Vec<General<T>>,
     /// Articulated inertias by node, when kept.
-    pub(crate) kept: Vec<Inertia<T>>,
+    pub(crate) kept: Vec<Kept<T>>,
     slots: Vec<Inertia<T>>,
     task_slots: Vec<Inertia<T>>,
     /// By task: the trunk node it hangs on, after the step.
@@ -110,18 +110,7 @@ impl<T: Real> Sweep<T> {
 
     /// Writes poses and velocities back, one state per lane.
     pub(crate) fn scatter(&self, plan: &Plan, states: &mut [&mut State]) {
-        for (lane, state) in states.iter_mut().enumerate() {
-            for (node, moving) in plan.nodes.iter().zip(&self.moving).skip(1) {
-                let body: &mut BodyState = &mut state.bodies[node.body as usize];
-                body.position = moving.x.lane(lane);
-                body.orientation = moving.q.lane(lane);
-                body.velocity.linear = moving.v.lane(lane);
-                body.velocity.angular = moving.w.lane(lane);
-                if node.flags & TURNS != 0 {
-                    state.joints[node.joint as usize].angle = moving.angle.lane(lane);
-                }
-            }
-        }
+        T::enter(Scatter { moving: &self.moving, plan, states });
     }
 
     /// Up: assembles, factors and carries the right-hand side to the root. Returns how many limits act.
@@ -135,11 +124,11 @@ impl<T: Real> Sweep<T> {
         threads: Threads,
     ) -> T {
         if keep == Keep::Yes {
-            self.kept.resize(plan.nodes.len(), Inertia::zero());
+            self.kept.resize(plan.nodes.len(), Kept { inertia: Inertia::zero(), inverse: S3::zero() });
         }
         T::enter(Collect { plan, model, inputs, h, loads: &mut self.loads, moving: &self.moving });
         let Sweep { moving, passages, generals, kept, slots, task_slots, loads, .. } = self;
-        let kept: &mut [Inertia<T>] = if keep == Keep::Yes { kept } else { &mut [] };
+        let kept: &mut [Kept<T>] = if keep == Keep::Yes { kept } else { &mut [] };
         let up = Up { plan, inputs, h, moving, loads };
         let parts = Parts {
             segments: &plan.segments,
@@ -204,7 +193,7 @@ impl<T: Real> Sweep<T> {
     }
 }
 
-fn kept_tail<T>(keep: Keep, kept: &mut [Inertia<T>]) -> &mut [Inertia<T>] {
+fn kept_tail<T>(keep: Keep, kept: &mut [Kept<T>]) -> &mut [Kept<T>] {
     if keep == Keep::Yes { &mut kept[1..] } else { kept }
 }
 
@@ -228,6 +217,34 @@ impl<T: Real> Kernel for Gather<'_, T> {
             moving.w = vector(|l| self.states[l].bodies[body].velocity.angular);
             if node.flags & TURNS != 0 {
                 moving.angle = T::gather(|l| self.states[l].joints[node.joint as usize].angle);
+            }
+        }
+    }
+}
+
+struct Scatter<'a, 's, T> {
+    moving: &'a [Moving<T>],
+    plan: &'a Plan,
+    states: &'a mut [&'s mut State],
+}
+
+impl<T: Real> Kernel for Scatter<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for i in 1..self.plan.nodes.len() {
+            let node = &self.plan.nodes[i];
+            let moving = &self.moving[i];
+            for lane in 0..T::LANES {
+                let state = &mut *self.states[lane];
+                let body: &mut BodyState = &mut state.bodies[node.body as usize];
+                body.position = moving.x.lane(lane);
+                body.orientation = moving.q.lane(lane);
+                body.velocity.linear = moving.v.lane(lane);
+                body.velocity.angular = moving.w.lane(lane);
+                if node.flags & TURNS != 0 {
+                    state.joints[node.joint as usize].angle = moving.angle.lane(lane);
+                }
             }
         }
     }
@@ -267,7 +284,7 @@ struct Parts<'a, T> {
     passages: &'a mut [Passage<T>],
     generals: &'a mut [General<T>],
     /// Empty when nothing is kept.
-    kept: &'a mut [Inertia<T>],
+    kept: &'a mut [Kept<T>],
     slots: &'a mut [Inertia<T>],
 }
 
@@ -312,7 +329,7 @@ impl<T: Real> Up<'_, T> {
         segment: &Segment,
         passages: &mut [Passage<T>],
         generals: &mut [General<T>],
-        kept: &mut [Inertia<T>],
+        kept: &mut [Kept<T>],
         slots: &mut [Inertia<T>],
     ) -> T {
         let mut limits = T::zero();
@@ -363,7 +380,7 @@ struct UpTrunk<'a, T> {
     up: Up<'a, T>,
     passages: &'a mut [Passage<T>],
     generals: &'a mut [General<T>],
-    kept: &'a mut [Inertia<T>],
+    kept: &'a mut [Kept<T>],
     slots: &'a mut [Inertia<T>],
     task_slots: &'a [Inertia<T>],
 }
