@@ -421,9 +421,8 @@ fn assemble_body<T: Real>(
     let f = cx.gravity.madd(cx.h, own.v).scale(m);
     let n = i.times(gyroscopic(&i, own.w, cx.h));
     if let Some(load) = load {
-        let o = V3::zero();
-        let body = Inertia { m: S3::identity_times(m), h: M3 { x: o, y: o, z: o }, i, f, n };
-        return body.plus(load).shifted(-anchor);
+        let body = Inertia { m: load.m.plus_identity(m), h: load.h, i: i.plus(&load.i), f: f + load.f, n: n + load.n };
+        return body.shifted(-anchor);
     }
     // H = m [r],  I = I_w + m (r² 1 − r rᵀ)
     let s = anchor.scale(m);
@@ -1084,20 +1083,14 @@ pub(crate) fn integrate<T: Real>(moving: &mut Moving<T>, h: T) {
     moving.q = exp(moving.w.scale(h)).times(moving.q).renormalised();
 }
 
-/// The squared gap of a joint with a held point, and the squared sine by which a hinge's axes are off.
+/// The squared gap of a joint with a held point.
 #[inline(always)]
-pub(crate) fn gap_squared<T: Real>(node: &Node, own: &Moving<T>, parent: &Moving<T>) -> (T, T) {
+pub(crate) fn gap_squared<T: Real>(node: &Node, own: &Moving<T>, parent: &Moving<T>) -> T {
     let (a, b) = if node.flags & FLIPPED != 0 { (parent, own) } else { (own, parent) };
     let p_a = rotated(&a.q, V3::splat(node.point_a));
     let p_b = rotated(&b.q, V3::splat(node.point_b));
     let d = (a.x - b.x) + (p_a - p_b);
-    let tilt = if node.link == Link::Hinge {
-        let t = rotated(&a.q, V3::splat(node.axis_a)).cross(rotated(&b.q, V3::splat(node.axis_b)));
-        t.dot(t)
-    } else {
-        T::zero()
-    };
-    (d.dot(d), tilt)
+    d.dot(d)
 }
 
 #[inline(always)]
@@ -1107,18 +1100,23 @@ fn rotated<T: Real>(q: &Q<T>, v: V3<T>) -> V3<T> {
     t.madd(q.w, v + q.v.cross(t))
 }
 
-/// The turning angle at the new pose, of all its values the one nearest the last.
+/// The turning angle at the new pose, of all its values the one nearest the last; and the squared sine of the angle by which the axis
+/// of a hinge is off, from what the relative rotation has beside its turn (exact to 1e-8 rad).
 #[inline(always)]
-pub(crate) fn turned_angle<T: Real>(plan: &Plan, node: &Node, own: &Moving<T>, parent: &Moving<T>) -> T {
+pub(crate) fn turned_angle<T: Real>(plan: &Plan, node: &Node, own: &Moving<T>, parent: &Moving<T>) -> (T, T) {
     let detail = &plan.details[node.detail as usize];
     let (a, b) = if node.flags & FLIPPED != 0 { (parent, own) } else { (own, parent) };
     let p = b.q.conjugate().times(a.q);
     let (cosine, sine) = (linear(&detail.turn_cosine, &p), linear(&detail.turn_sine, &p));
-    let size = cosine.madd(cosine, sine.madd(sine, T::splat(1e-300))).sqrt().recip();
+    let squared = cosine.madd(cosine, sine.madd(sine, T::splat(1e-300)));
+    let size = squared.sqrt().recip();
+    // Beside the turn: sin²(tilt/2) = 1 − squared;  sin² tilt = 4 sin² cos²
+    let beside = (T::splat(1.0) - squared).max(T::zero());
+    let tilt = T::splat(4.0) * beside * (T::splat(1.0) - beside);
     let half = Q { w: (cosine * size).abs().min(T::splat(1.0)), v: V3::zero() }.half_angle_over_sine();
     let angle = (half + half) * sine * size * cosine.sign();
     let turn = T::splat(std::f64::consts::TAU);
-    ((own.angle - angle) * T::splat(1.0 / std::f64::consts::TAU)).round().madd(turn, angle)
+    (((own.angle - angle) * T::splat(1.0 / std::f64::consts::TAU)).round().madd(turn, angle), tilt)
 }
 
 #[inline(always)]

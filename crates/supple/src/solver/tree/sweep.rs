@@ -459,18 +459,19 @@ impl<T: Real> Down<'_, T> {
         match node.link {
             Link::Floating => {}
             Link::Ball | Link::Hinge => {
-                let (gap, tilt) = gap_squared(node, own, parent);
+                let gap = gap_squared(node, own, parent);
                 if gap.any_above(measured.gap) || measured.widest == NONE {
                     widen(measured, gap, i);
-                }
-                if tilt.any_above(measured.tilt) {
-                    measured.tilt = largest(tilt);
                 }
             }
             Link::Weld | Link::General(_) => measure_slowly(self.plan, i, own, parent, measured),
         }
         if node.flags & TURNS != 0 {
-            own.angle = turned_angle(self.plan, node, own, parent);
+            let (angle, tilt) = turned_angle(self.plan, node, own, parent);
+            own.angle = angle;
+            if node.link == Link::Hinge && tilt.any_above(measured.tilt) {
+                measured.tilt = largest(tilt);
+            }
         }
     }
 }
