@@ -26,6 +26,27 @@ cargo clippy --workspace --all-targets --release -- -D warnings
 say "tests"
 cargo test --workspace --release
 
+say "the page"
+if command -v npm >/dev/null; then
+    page=crates/supple-studio/web
+    [ -d "$page/node_modules" ] || (cd "$page" && npm ci --no-audit --no-fund)
+    (cd "$page" && npm run --silent check)
+    if ! command -v chromium >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null
+    fi
+    if command -v chromium >/dev/null; then
+        cargo build --release --bin supple
+        (cd "$page" && npm test)
+    elif [ -n "${SUPPLE_REQUIRE_ASSETS:-}" ]; then
+        say "no chromium: the tests of the page cannot run; install chromium"
+        exit 1
+    else
+        say "no chromium: the tests of the page are SKIPPED (install chromium)"
+    fi
+else
+    say "no npm: the page is a placeholder and its tests are SKIPPED (install Node.js)"
+fi
+
 say "documents"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --release
 
@@ -66,6 +87,8 @@ ends_with 0 bench chain --links 10,100 --seconds 0.2 --json -o "$folder/chain.sv
 tells '"slope"'
 grep -q '<svg' "$folder/chain.svg"
 ends_with 0 bench hand --seconds 1
+ends_with 0 bench whip --quick --json
+tells '"factorisations_mean"'
 ends_with 2 simulate pendulm
 tells scene/unknown
 ends_with 2 simulate pendulum --set color=red
