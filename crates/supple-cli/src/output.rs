@@ -190,6 +190,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
     let mut chart = ChartBuilder::on(&root)
         .caption(captions.title, ("sans-serif", 25))
         .margin(16)
+        .margin_right(48)
         .x_label_area_size(48)
         .y_label_area_size(72)
         .build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
