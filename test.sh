@@ -18,6 +18,10 @@ else
 fi
 
 say "form"
+if grep -nE '@[A-Z0-9]+@' ./*.md docs/*.md docs/guide/*.md; then
+    echo "a figure was left out"
+    exit 1
+fi
 cargo fmt --all --check
 
 say "lints"

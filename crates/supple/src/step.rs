@@ -202,13 +202,14 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     }
     let mut report = Report::default();
     for part in 0..parts {
-        match substep(model, input, h, input.dt - f64::from(part + 1) * h, state, work) {
+        let after = input.dt - f64::from(part + 1) * h;
+        match substep(model, input, h, after, state, work) {
             Ok(done) => report = report.then(done),
             Err(failure) => {
                 if part == 0 {
                     work.saved.clone_from(state);
                 }
-                match halves(model, input, h, failure, MAX_HALVINGS, state, work) {
+                match halves(model, input, (h, after), failure, MAX_HALVINGS, state, work) {
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
@@ -227,7 +228,7 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
 fn halves(
     model: &Model,
     input: &Input,
-    h: f64,
+    (h, after): (f64, f64),
     failure: Failure,
     halvings: u32,
     state: &mut State,
@@ -237,10 +238,10 @@ fn halves(
         return Err(failure);
     }
     let mut report = Report { fallbacks: 1, ..Report::default() };
-    for _ in 0..2 {
-        let done = match substep(model, input, 0.5 * h, 0.0, state, work) {
+    for after in [after + 0.5 * h, after] {
+        let done = match substep(model, input, 0.5 * h, after, state, work) {
             Ok(done) => done,
-            Err(failure) => halves(model, input, 0.5 * h, failure, halvings - 1, state, work)?,
+            Err(failure) => halves(model, input, (0.5 * h, after), failure, halvings - 1, state, work)?,
         };
         report = report.then(done);
     }
@@ -286,6 +287,10 @@ pub fn step_crowd(
         report.factorisations = report.factorisations.max(one.factorisations);
         report.solves = report.solves.max(one.solves);
         report.fallbacks += one.fallbacks;
+        report.rotation_halvings += one.rotation_halvings;
+        report.backward_parts += one.backward_parts;
+        report.resorts += one.resorts;
+        report.projections += one.projections;
         report.limits_active = report.limits_active.max(one.limits_active);
         k += advanced;
     }
@@ -406,6 +411,10 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     }
     if let Some(i) = state.joints.iter().position(|j| !j.angle.is_finite()) {
         let part = format!("the angle of joint \"{}\"", model.joints()[i].name);
+        return wrong(part, "it is not finite: call State::recount_turns");
+    }
+    if let Some(i) = state.joints.iter().position(|j| !(j.turn.is_finite() && j.force.is_finite())) {
+        let part = format!("the memory of joint \"{}\"", model.joints()[i].name);
         return wrong(part, "it is not finite: call State::recount_turns");
     }
     for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {

@@ -1108,3 +1108,27 @@ fn turns_are_counted() {
     println!("wound up to {furthest:.4} and {back:.4}");
     assert!((furthest - 4.5).abs() < 0.02 && (back + 4.5).abs() < 0.02, "wound up to {furthest} and {back}");
 }
+
+#[test]
+fn a_wheel_on_its_hub_needs_no_halving() {
+    // A joint exactly at the wheel's centre of mass: no lever to measure its gap against. Held to a swinging arm, it must cost no
+    // more than a joint elsewhere.
+    let mut builder = ModelBuilder::new();
+    let arm =
+        builder.body(BodySpec::new("arm").shape(Shape::cuboid(0.4, 0.05, 0.05), 1000.0).pose(Pose::at(DVec3::X * 0.2)));
+    let wheel = builder.body(
+        BodySpec::new("wheel")
+            .shape(Shape::cylinder(0.02, 0.1), 1000.0)
+            .pose(Pose::new(DQuat::from_rotation_y(std::f64::consts::FRAC_PI_2), DVec3::X * 0.4)),
+    );
+    builder.joint(JointSpec::new("shoulder", JointMask::BALL, arm, BodyRef::World));
+    builder.joint(
+        JointSpec::new("hub", JointMask::HINGE, wheel, arm)
+            .frame(Pose::new(DQuat::from_rotation_y(std::f64::consts::FRAC_PI_2), DVec3::X * 0.4)),
+    );
+    let model = builder.build().unwrap();
+    let mut state = model.start();
+    let counts =
+        run(&model, &Input { solver: midpoint(Mode::Default), ..Input::default() }, &mut state, 120, |_, _| {});
+    assert_eq!((counts.fallbacks, counts.resorts), (0, 0), "{counts:?}");
+}

@@ -211,23 +211,22 @@ impl<T: Real> Q<T> {
 #[inline(always)]
 pub fn exp<T: Real>(phi: V3<T>) -> Q<T> {
     let y = phi.dot(phi) * T::splat(1.0 / 16.0); // (θ/4)²
-    if y.any_above(0.25) {
-        return exp_far(phi);
-    }
     let (s, c) = (polynomial(y, &SINC), polynomial(y, &COSINE));
     let s = s * T::splat(0.25); // sin(θ/4)/θ
     // (c, sφ)² = (c² − s²|φ|², 2cs φ)
     let ss = s * s * y * T::splat(16.0);
-    Q { w: c.madd(c, -ss), v: phi.scale((c + c) * s) }
+    let near = Q { w: c.madd(c, -ss), v: phi.scale((c + c) * s) };
+    if y.any_above(0.25) { exp_far(phi, y, near) } else { near }
 }
 
 #[cold]
 #[inline(never)]
-fn exp_far<T: Real>(phi: V3<T>) -> Q<T> {
+fn exp_far<T: Real>(phi: V3<T>, y: T, near: Q<T>) -> Q<T> {
     let mut lanes = [DQuat::IDENTITY; 4];
     for lane in 0..T::LANES {
         let v = phi.lane(lane);
-        if v.is_finite() {
+        lanes[lane] = near.lane(lane);
+        if y.lane(lane) > 0.25 && v.is_finite() {
             lanes[lane] = super::rotation::exp(v);
         }
     }

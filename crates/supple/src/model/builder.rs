@@ -427,15 +427,16 @@ impl Check {
         id
     }
 
-    fn body(&mut self, spec: BodySpec) -> Body {
+    fn body(&mut self, mut spec: BodySpec) -> Body {
         let part = body_part(&spec.name);
         self.finite(&part, "its pose", spec.world_from_link.is_finite());
         let rotation = self.unit(&part, spec.world_from_link.rotation);
 
         // Sum of the shapes, in link coordinates.
         let (mut mass, mut moment, mut about_origin) = (0.0, DVec3::ZERO, DMat3::ZERO);
-        for (shape, place, density) in &spec.shapes {
+        for (shape, place, density) in &mut spec.shapes {
             self.finite(&part, "a shape's place", place.is_finite());
+            place.rotation = self.unit(&part, place.rotation);
             if !(density.is_finite() && *density > 0.0) {
                 self.problem(
                     "model/shape",
@@ -446,7 +447,7 @@ impl Check {
             }
             match shape.solid() {
                 Ok(solid) => {
-                    let m = density * solid.volume;
+                    let m = *density * solid.volume;
                     let centre = place.transform_point(solid.centre);
                     mass += m;
                     moment += centre * m;
@@ -574,7 +575,8 @@ impl Check {
                     "give a value that is not negative",
                 );
             }
-            if spec.mask.free() == 0 || matches!(spec.mask.rotation(), RotationKind::Cardan(_)) {
+            let held = spec.mask.rotation() == RotationKind::Held && spec.mask.holds_translation(0);
+            if held || matches!(spec.mask.rotation(), RotationKind::Cardan(_)) {
                 self.problem(
                     "model/motor",
                     part.clone(),

@@ -55,7 +55,7 @@ pub struct JointState {
 pub struct State {
     /// \[s\]
     pub time: f64,
-    /// Length of the last step \[s\]; 0 before the first.
+    /// Length of the last part of the last step \[s\]; 0 before the first.
     pub last_dt: f64,
     /// Whether the joints' `turn` and `force` are those of the present pose: some methods do not keep them.
     pub remembers: bool,
@@ -88,8 +88,13 @@ impl State {
             && self.joints.iter().all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite())
     }
 
-    /// Takes every joint's angle from the poses, in (−π, π]: call it after placing bodies by hand.
+    /// Takes every joint's angle from the poses, in (−π, π], and forgets what the joints remember of earlier ones: call it after
+    /// placing bodies by hand.
     pub fn recount_turns(&mut self, model: &Model) {
+        self.remembers = false;
+        for joint in &mut self.joints {
+            (joint.turn, joint.force) = (DVec3::ZERO, DVec3::ZERO);
+        }
         for (k, joint) in model.joints().iter().enumerate() {
             self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), 0.0);
         }

@@ -31,7 +31,7 @@ impl Solver {
 pub struct Tree {
     /// Which system is solved.
     pub scheme: TreeScheme,
-    /// How often a part of a midpoint step may be halved, at least 3: the bound on the work of a frame.
+    /// How often a part of a midpoint step may be halved, from 3 to 12: the bound on the work of a frame.
     pub depth: u32,
     /// Which instructions the kernels use.
     pub instructions: Instructions,

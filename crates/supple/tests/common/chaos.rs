@@ -161,7 +161,10 @@ pub fn tree(random: &mut Random, chaos: &Chaos) -> Case {
                 slide_damping: c * linear,
             });
         }
-        if mask.free() > 0 && !matches!(rotation, RotationKind::Cardan(_)) && random.chance(chaos.motors) {
+        if !(rotation == RotationKind::Held && mask.holds_translation(0))
+            && !matches!(rotation, RotationKind::Cardan(_))
+            && random.chance(chaos.motors)
+        {
             driven = true;
             let (k, c) = (random.range(0.0, 300.0), random.range(0.0, 3.0));
             let max = if random.chance(0.3) { random.range(0.1, 2.0) } else { 1e4 };
@@ -347,7 +350,7 @@ pub fn energy(model: &Model, input: &Input, state: &State) -> (f64, f64) {
             potential += ramp_energy(ellipse.violation(s1, s2).0, limits.stiffness, RAMP);
         }
         if let Some(range) = limits.slide {
-            let width = (1e-3 * (range.max - range.min).abs().min(1e3)).max(1e-9);
+            let width = (1e-3 * (range.max - range.min).abs().min(1.0)).max(1e-9);
             potential += ramp_energy(range.excess(slide.x).abs(), limits.slide_stiffness, width);
         }
     }

@@ -25,7 +25,7 @@ use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report};
 use couple::Couple;
 use midpoint::MidpointWork;
-use plan::{FLIPPED, NONE, Plan};
+use plan::{FLIPPED, Link, NONE, Plan};
 use sweep::{Keep, Measured, Sweep};
 
 /// Scratch of solver `tree`.
@@ -96,8 +96,7 @@ pub(crate) fn substep(
         }
         return Ok(report);
     }
-    state.remembers = false;
-    match settings.scheme {
+    let report = match settings.scheme {
         TreeScheme::Midpoint(_) => unreachable!("done above"),
         TreeScheme::Published => {
             work.use_instructions(settings.instructions);
@@ -124,7 +123,9 @@ pub(crate) fn substep(
             }
             Ok(report)
         }
-    }
+    }?;
+    state.remembers = false;
+    Ok(report)
 }
 
 /// The published step: one linearisation at the start of the step, one factorisation.
@@ -235,9 +236,11 @@ pub(crate) fn substep_four(
 ) -> Option<Result<Report, Failure>> {
     #[cfg(target_arch = "x86_64")]
     {
-        if !has_fused() || !work.couple.is_empty() {
+        // A free joint passes nothing on when nothing acts on it; lanes could differ in that.
+        if !has_fused() || !work.couple.is_empty() || work.plan.nodes.iter().any(|n| n.link == Link::General(6)) {
             return None;
         }
+        work.impulses.clear();
         let TreeWork { plan, four, .. } = work;
         let sweep = four.get_or_insert_with(|| Box::new(Sweep::new(plan)));
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);

@@ -244,6 +244,9 @@ pub(super) fn gather(plan: &Plan, state: &State, now: &mut [Moment]) {
     for i in 1..plan.nodes.len() {
         let node = &plan.nodes[i];
         let BodyState { position, orientation, velocity } = state.bodies[node.body as usize];
+        // Placed by hand to a few digits; what a step left is a unit to rounding and keeps its bits.
+        let rough = (orientation.length_squared() - 1.0).abs() > 1e-12;
+        let orientation = if rough { orientation.normalize() } else { orientation };
         let mut moment =
             Moment { x: position, q: orientation, v: velocity.linear, w: velocity.angular, ..Moment::WORLD };
         if node.joint != NONE {
@@ -484,7 +487,7 @@ impl Part<'_> {
             }
             e = closing_rotation(joint.mask.rotation(), f_a, f_b) * sign(node);
         }
-        ((c, e), (c.length() / node.joint_inertia.1.max(1e-12)).max(e.length()))
+        ((c, e), (c.length() / gap_size(node)).max(e.length()))
     }
 
     fn lever(&self, start: DVec3, end: DVec3) -> Lever {
@@ -920,7 +923,7 @@ impl Part<'_> {
             range,
             limit_stiffness: joint.limits.slide_stiffness,
             limit_damping: joint.limits.slide_damping,
-            ramp: range.map_or(0.0, |r| 1e-3 * (r.max - r.min).abs().min(1e3)).max(1e-9),
+            ramp: range.map_or(0.0, |r| 1e-3 * (r.max - r.min).abs().min(1.0)).max(1e-9),
             motor: node.flags & MOTOR != 0 && axis == 0 && joint.mask.rotation() == RotationKind::Held,
         };
         self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, sums)
@@ -1015,7 +1018,7 @@ impl Part<'_> {
                 }
             }
             if let Some(r) = joint.limits.slide {
-                let width = (1e-3 * (r.max - r.min).abs().min(1e3)).max(1e-9);
+                let width = (1e-3 * (r.max - r.min).abs().min(1.0)).max(1e-9);
                 potential += ramp_energy(r.excess(m.slide.x).abs(), joint.limits.slide_stiffness, width);
             }
             if turning && joint.limits.any() {
@@ -1078,7 +1081,7 @@ impl Part<'_> {
             let r_a = a.q * node.point_a;
             let p = a.x + r_a;
             let mut rate = a.v + a.w.cross(r_a) - b.v - b.w.cross(p - b.x);
-            let size = node.joint_inertia.1.max(1e-12);
+            let size = gap_size(node);
             if let Some(detail) = detail(self.plan, node) {
                 let joint = &detail.joint;
                 let f_b = DMat3::from_quat(b.q * joint.parent_from_joint.rotation);
@@ -1190,6 +1193,11 @@ fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3
     }
     let long = short * (1.0 - TAU / length);
     if (long - last).length_squared() < (short - last).length_squared() { long } else { short }
+}
+
+/// What a joint's gap is measured against \[m\]: its lever, or the body's own size where the lever is short.
+fn gap_size(node: &Node) -> f64 {
+    node.joint_inertia.1.max((node.mean_inertia / node.mass).sqrt())
 }
 
 fn inertia(node: &Node) -> DMat3 {

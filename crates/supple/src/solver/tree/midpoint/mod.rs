@@ -106,8 +106,7 @@ pub(super) fn substep(
 ) -> Result<Report, Failure> {
     gather(plan, state, &mut work.now);
     let settings = Settings::new(mode, depth);
-    let stiffness_scale = if input.torques { input.stiffness_scale } else { 0.0 };
-    let mut run = Run { model, input, settings, plan, work, stiffness_scale, report: Report::default() };
+    let mut run = Run { model, input, settings, plan, work, report: Report::default() };
     run.advance(h, after, 0);
     let mut report = run.report;
     if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
@@ -142,8 +141,6 @@ struct Run<'a> {
     settings: Settings,
     plan: &'a Plan,
     work: &'a mut MidpointWork,
-    /// Of all joints together.
-    stiffness_scale: f64,
     report: Report,
 }
 
@@ -212,13 +209,14 @@ impl<'a> Run<'a> {
         let mut largest = 0.0f64;
         for (i, node) in self.plan.nodes.iter().enumerate().skip(1) {
             let rate = (now[i].w - now[node.parent as usize].w).length();
-            let stiff = 0.25 * h * h * node.stiffness * self.stiffness_scale / node.joint_inertia.0;
+            let scale = self.input.scales(&self.input.joint(node.joint as usize)).0;
+            let stiff = 0.25 * h * h * node.stiffness * scale / node.joint_inertia.0;
             largest = largest.max(rate / (1.0 + stiff));
         }
         largest * h
     }
 
-    /// Newton's method from the predicted pose. A factorisation is kept while three more passes with it would do.
+    /// Newton's method from the predicted pose. A factorisation is kept while five more passes with it would do.
     fn newton(&mut self, part: &Part<'_>) -> Option<Sums> {
         let MidpointWork { now, trial, newton, outside, .. } = &mut *self.work;
         let plan = self.plan;
