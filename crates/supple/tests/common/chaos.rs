@@ -161,10 +161,12 @@ pub fn tree(random: &mut Random, chaos: &Chaos) -> Case {
                 slide_damping: c * linear,
             });
         }
-        if !(rotation == RotationKind::Held && mask.holds_translation(0))
-            && !matches!(rotation, RotationKind::Cardan(_))
-            && random.chance(chaos.motors)
-        {
+        let moves = match rotation {
+            RotationKind::Cardan(_) => false,
+            RotationKind::Held => !mask.holds_translation(0),
+            RotationKind::Axis(_) | RotationKind::Free => true,
+        };
+        if moves && random.chance(chaos.motors) {
             driven = true;
             let (k, c) = (random.range(0.0, 300.0), random.range(0.0, 3.0));
             let max = if random.chance(0.3) { random.range(0.1, 2.0) } else { 1e4 };

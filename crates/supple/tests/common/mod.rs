@@ -89,10 +89,12 @@ impl Random {
                 slide_damping: self.range(0.0, 3.0),
             });
         }
-        if !(rotation == RotationKind::Held && mask.holds_translation(0))
-            && !matches!(rotation, RotationKind::Cardan(_))
-            && self.chance(0.5)
-        {
+        let moves = match rotation {
+            RotationKind::Cardan(_) => false,
+            RotationKind::Held => !mask.holds_translation(0),
+            RotationKind::Axis(_) | RotationKind::Free => true,
+        };
+        if moves && self.chance(0.5) {
             let max = if self.chance(0.3) { self.range(0.1, 2.0) } else { 1e4 };
             spec = spec.motor(Motor { stiffness: self.range(0.0, 300.0), damping: self.range(0.0, 3.0), max });
         }
