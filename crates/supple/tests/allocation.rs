@@ -121,6 +121,17 @@ fn keeping_impulses_allocates_nothing() {
 }
 
 #[test]
+fn the_default_step_allocates_nothing() {
+    let slot = take_slot();
+    for info in supple::scenes::catalogue() {
+        let adjust = |input: &mut Input| input.solver = Solver::default();
+        assert_eq!(of_scene(info.name, slot, adjust), 0, "{}", info.name);
+    }
+    let whip = |input: &mut Input| (input.solver, input.dt) = (Solver::default(), 1.0 / 30.0);
+    assert_eq!(of_scene("whip:10,tip_mass=1e4", slot, whip), 0, "a whip that halves its steps");
+}
+
+#[test]
 fn the_other_schemes_allocate_nothing() {
     let slot = take_slot();
     for scheme in [TreeScheme::Exact, TreeScheme::Acceleration] {
