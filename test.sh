@@ -87,6 +87,10 @@ bodies=$(sed -n 's/^ *"bodies": \([0-9]*\),$/\1/p' "$folder/run.json")
 [ "$(wc -l <"$folder/run.csv")" -eq $((1 + 61 * bodies)) ] || { echo "run.csv has not a head and 61 rows a body"; exit 1; }
 ends_with 0 simulate chain:100 --seconds 1 --set stiffness_scale=2 --set torques=on
 ends_with 0 simulate hand --seconds 1 --dt 1/120
+ends_with 0 render hand -o "$folder/hand.png" --size 320x180 --json
+tells '"frames": 1'
+ends_with 0 render chain:10 -o "$folder/chain.gif" --size 160x90 --seconds 0.5
+tells '13 frames'
 ends_with 0 bench chain --links 10,100 --seconds 0.2 --json -o "$folder/chain.svg"
 tells '"slope"'
 grep -q '<svg' "$folder/chain.svg"

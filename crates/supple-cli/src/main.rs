@@ -4,9 +4,11 @@
 //! or a file is wrong.
 
 mod bench;
+mod cores;
 mod error;
 mod inspect;
 mod output;
+mod render;
 mod replay;
 mod scenes;
 mod settings;
@@ -21,7 +23,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use terminal::Terminal;
 
-/// Articulated characters by physics: see, pull, simulate, measure and inspect them. Without a command: the studio.
+/// Articulated characters by physics: see, pull, simulate, draw, measure and inspect them. Without a command: the studio.
 #[derive(Parser, Debug)]
 #[command(name = "supple", version, max_term_width = 100, subcommand_value_name = "COMMAND")]
 #[command(after_help = "Exit status: 0 done, 1 the run failed, 2 the call or a file is wrong.")]
@@ -37,6 +39,7 @@ struct Cli {
 enum Command {
     View(view::ViewArgs),
     Simulate(simulate::SimulateArgs),
+    Render(render::RenderArgs),
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Scenes(scenes::ScenesArgs),
@@ -73,6 +76,7 @@ fn run() -> Result<ExitCode, Error> {
     match &cli.command {
         Some(Command::View(args)) => view::run(args, &terminal)?,
         Some(Command::Simulate(args)) => simulate::run(args, &terminal)?,
+        Some(Command::Render(args)) => render::run(args, &terminal)?,
         Some(Command::Bench(args)) => bench::run(args, &terminal)?,
         Some(Command::Inspect(args)) => inspect::run(args, &terminal)?,
         Some(Command::Scenes(args)) => scenes::run(args, &terminal)?,

@@ -1,6 +1,7 @@
 //! Writers: JSON documents, trajectories as CSV, charts as SVG.
 
 use crate::error::Error;
+use crate::terminal::Terminal;
 use plotters::prelude::*;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -42,9 +43,11 @@ impl Files {
         self.files.iter().filter(move |(_, e)| *e == ending).map(|(path, _)| path.as_path())
     }
 
-    /// Every file.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|(path, _)| path.as_path())
+    /// Notes that every file was written.
+    pub(crate) fn tell(&self, terminal: &Terminal) {
+        for (path, _) in &self.files {
+            terminal.note(format_args!("wrote {}", path.display()));
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::Path;
 use supple::Scene;
-use supple::scenes::catalogue;
+use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 
 /// List the built-in scenes
@@ -28,26 +28,35 @@ struct Document {
 struct Entry {
     name: &'static str,
     parameters: &'static str,
+    /// Of the parameters, in their order; empty where a parameter has none.
+    units: &'static [&'static str],
     summary: &'static str,
 }
 
 /// Lists the scenes.
 pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
     if args.json {
-        let entry = |scene: &supple::scenes::SceneInfo| Entry {
+        let entry = |scene: &SceneInfo| Entry {
             name: scene.name,
             parameters: scene.parameters,
+            units: scene.units,
             summary: scene.summary,
         };
         return output::print_json(&Document { scenes: catalogue().iter().map(entry).collect() });
     }
     let mut table = Table::new([("scene", Align::Left), ("parameters", Align::Left), ("what it shows", Align::Left)]);
     for scene in catalogue() {
-        table.row([scene.name.into(), scene.parameters.into(), scene.summary.into()]);
+        table.row([scene.name.into(), with_units(scene), scene.summary.into()]);
     }
     output::print(|out| table.write(out, terminal))?;
-    terminal.note("\nParameters follow a colon: supple simulate chain:100");
+    terminal.note("\nParameters follow a colon, without units: supple simulate chain:100,stiffness=50");
     Ok(())
+}
+
+/// The parameters with their default values and units: `20 links, stiffness=10 N·m/rad`.
+fn with_units(scene: &SceneInfo) -> String {
+    let words = scene.parameters.split(',').zip(scene.units);
+    words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned()).collect::<Vec<_>>().join(", ")
 }
 
 /// Endings of files that later versions open.

@@ -1,12 +1,58 @@
-//! Values given on the command line: lengths of time such as `1/60`, and `--set key=value`.
+//! Values given on the command line: lengths of time such as `1/60`, `--set key=value`, and the options of every run.
 
 use crate::error::{Error, nearest};
 use crate::table::{given, grouped};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
 use supple::solver::{Mode, Threads};
-use supple::{Input, Solver, TreeScheme};
+use supple::{Input, Scene, Solver, TreeScheme};
+
+/// How a scene is run.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Length of a step in seconds, as a number or a fraction [default: the scene's own, 1/60 unless it says otherwise]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    dt: Option<String>,
+    /// The method
+    #[arg(long, value_name = "NAME", default_value = "tree")]
+    solver: SolverName,
+    #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of the run; may be given again", long_help = keys_help())]
+    set: Vec<String>,
+}
+
+/// The solvers by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SolverName {
+    /// Implicit joint forces and constraints in linear time
+    Tree,
+}
+
+impl RunArgs {
+    /// The scene's input with the options in it.
+    pub(crate) fn input(&self, scene: &Scene) -> Result<Input, Error> {
+        let mut input = scene.input.clone();
+        input.solver = match (self.solver, input.solver) {
+            (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),
+        };
+        if let Some(text) = &self.dt {
+            input.dt = dt(text)?;
+        }
+        for text in &self.set {
+            set(&mut input, text)?;
+        }
+        Ok(input)
+    }
+
+    /// Refuses options that a take has no use for.
+    pub(crate) fn refuse_for_take(&self) -> Result<(), Error> {
+        if self.dt.is_none() && self.set.is_empty() {
+            return Ok(());
+        }
+        Err(Error::setting("a take is done again with the inputs it recorded", "leave out --dt and --set"))
+    }
+}
 
 /// The keys of `--set` with what they take.
 const KEYS: [(&str, &str); 9] = [
@@ -22,13 +68,13 @@ const KEYS: [(&str, &str); 9] = [
 ];
 
 /// The help of `--set`, listing its keys.
-pub(crate) fn keys_help() -> String {
+fn keys_help() -> String {
     let lines: Vec<String> = KEYS.iter().map(|(key, takes)| format!("  {key:<17}{takes}")).collect();
     format!("Change a setting of the run, as key=value; may be given again\n\n{}", lines.join("\n"))
 }
 
 /// Changes `input` as one `key=value` says.
-pub(crate) fn set(input: &mut Input, text: &str) -> Result<(), Error> {
+fn set(input: &mut Input, text: &str) -> Result<(), Error> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(Error::setting(format!("--set {text} has no value"), "write --set key=value"));
     };
@@ -108,7 +154,7 @@ const DT_RANGE: [f64; 2] = [1e-9, 10.0];
 const MAX_STEPS: f64 = 1e7;
 
 /// The step's length from `--dt`.
-pub(crate) fn dt(text: &str) -> Result<f64, Error> {
+fn dt(text: &str) -> Result<f64, Error> {
     let [min, max] = DT_RANGE;
     number(text).filter(|dt| (min..=max).contains(dt)).ok_or_else(|| {
         Error::setting(
@@ -122,17 +168,36 @@ pub(crate) fn dt(text: &str) -> Result<f64, Error> {
 pub(crate) fn steps(seconds: &str, dt: f64) -> Result<usize, Error> {
     let wrong = |help: String| Err(Error::setting(format!("--seconds cannot be \"{seconds}\""), help));
     let Some(value) = number(seconds).filter(|s| *s > 0.0) else {
-        return wrong("give a number above 0".into());
+        return wrong("give a finite number of seconds above 0, such as 10: a run must end".into());
     };
     let steps = (value / dt).round();
     if steps < 1.0 {
         return wrong(format!("it is less than half of one step of {} s: give more", given(dt)));
     }
     if steps > MAX_STEPS {
-        let most = grouped(MAX_STEPS as usize);
-        return wrong(format!("that is {} steps, and {most} is the most: give less", given(steps)));
+        return wrong(too_many(steps));
     }
     Ok(steps as usize)
+}
+
+fn too_many(steps: f64) -> String {
+    format!("that is {} steps, and {} is the most: give less", given(steps), grouped(MAX_STEPS as usize))
+}
+
+/// A moment of a run, from an option \[s\].
+pub(crate) fn time(option: &str, text: &str) -> Result<f64, Error> {
+    number(text).filter(|t| *t >= 0.0).ok_or_else(|| {
+        Error::setting(format!("{option} cannot be \"{text}\""), "give a finite number of seconds, 0 or more")
+    })
+}
+
+/// Refuses a moment that takes too many steps to reach.
+pub(crate) fn check_reach(time: f64, dt: f64) -> Result<(), Error> {
+    let steps = time / dt;
+    if steps > MAX_STEPS {
+        return Err(Error::setting(format!("{} s cannot be reached", given(time)), too_many(steps)));
+    }
+    Ok(())
 }
 
 /// The settings a run had, as its report tells them: what `--set` can change.

@@ -3,14 +3,14 @@
 use crate::error::Error;
 use crate::output::{self, Files, Trajectory};
 use crate::scenes::Opened;
-use crate::settings::{self, Settings};
+use crate::settings::{self, RunArgs, Settings};
 use crate::table::{self, count, figure, fraction, given, grouped};
 use crate::terminal::Terminal;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use supple::{Input, Scene, Solver, Work, measure, step};
+use supple::{Input, Scene, Work, measure, step};
 
 /// Run a scene without a window
 #[derive(Args, Debug)]
@@ -23,24 +23,11 @@ pub(crate) struct SimulateArgs {
     /// How much time to simulate, in seconds
     #[arg(long, value_name = "S", default_value = "10", allow_hyphen_values = true)]
     seconds: String,
-    /// Length of a step in seconds, as a number or a fraction [default: the scene's own, 1/60 unless it says otherwise]
-    #[arg(long, value_name = "S", allow_hyphen_values = true)]
-    dt: Option<String>,
-    /// The method
-    #[arg(long, value_name = "NAME", default_value = "tree")]
-    solver: SolverName,
-    #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of the run; may be given again", long_help = settings::keys_help())]
-    set: Vec<String>,
+    #[command(flatten)]
+    run: RunArgs,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// The solvers by name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum SolverName {
-    /// Implicit joint forces and constraints in linear time
-    Tree,
 }
 
 /// What a run measured. The keys are a promise: add, do not rename.
@@ -130,25 +117,17 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let scene = match crate::scenes::open_any(&args.scene)? {
         Opened::Scene(scene) => scene,
         Opened::Takes(scene, file) => {
-            if args.dt.is_some() || !args.set.is_empty() || !args.output.is_empty() {
+            args.run.refuse_for_take()?;
+            if !args.output.is_empty() {
                 return Err(Error::setting(
-                    "a take is done again with the inputs it recorded",
-                    "leave out --dt, --set and -o",
+                    "a take that is done again writes no file yet",
+                    "leave out -o, or draw it with `supple render`",
                 ));
             }
             return crate::replay::run(&scene, &file, args.json, terminal);
         }
     };
-    let mut input = scene.input.clone();
-    input.solver = match (args.solver, input.solver) {
-        (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),
-    };
-    if let Some(dt) = &args.dt {
-        input.dt = settings::dt(dt)?;
-    }
-    for text in &args.set {
-        settings::set(&mut input, text)?;
-    }
+    let input = args.run.input(&scene)?;
     let steps = settings::steps(&args.seconds, input.dt)?;
     let files = Files::check(&args.output, &["csv", "json"])?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
@@ -169,9 +148,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
             table::write_pairs(out, terminal, &summary(&report))
         })?;
     }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
+    files.tell(terminal);
     Ok(())
 }
 
@@ -291,7 +268,7 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
         ("simulated", format!("{} s in {steps} of {} s", given(report.seconds), fraction(report.dt))),
         ("time per step", format!("{median_shown} {unit} median, {p99} {unit} p99, {max} {unit} longest")),
-        ("speed", format!("{} times {word} than real time", figure(speed))),
+        ("speed", format!("{} times {word} than real time at the median step", figure(speed))),
         (
             "largest joint gap",
             format!("{} m, tilt {} rad", figure(report.max_joint_gap), figure(report.max_joint_tilt)),

@@ -1,50 +1,10 @@
 //! The binary as its users meet it: exit status, standard output, standard error, files.
 
+mod common;
+
+use common::{command, fresh_file, json, refused, stderr, stdout, supple};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-/// Calls `supple` with these words.
-fn supple(words: &[&str]) -> Output {
-    command(words).output().expect("the binary runs")
-}
-
-fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_supple"));
-    command.args(words).stdin(Stdio::null());
-    command
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("standard output is text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("standard error is text")
-}
-
-/// The JSON document of a call that must succeed.
-fn json(words: &[&str]) -> Value {
-    let output = supple(words);
-    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}\n{}", stdout(&output)))
-}
-
-/// Asserts that the call is refused with status 2, and gives what was said.
-fn refused(words: &[&str]) -> String {
-    let output = supple(words);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-    assert!(output.stdout.is_empty(), "{words:?} printed {}", stdout(&output));
-    said
-}
-
-/// A file of this test in the build's folder for temporary files, not there yet.
-fn fresh_file(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_file(&path);
-    path
-}
+use std::process::Stdio;
 
 #[test]
 fn version_and_help() {
@@ -53,7 +13,7 @@ fn version_and_help() {
     assert_eq!(stdout(&version), format!("supple {}\n", env!("CARGO_PKG_VERSION")));
     let help = supple(&["--help"]);
     assert!(help.status.success());
-    for word in ["view", "simulate", "bench", "inspect", "scenes", "completions"] {
+    for word in ["view", "simulate", "render", "bench", "inspect", "scenes", "completions"] {
         assert!(stdout(&help).contains(word), "{word}");
     }
 }
@@ -67,6 +27,7 @@ fn scenes_are_listed() {
         assert!(!scene["summary"].as_str().unwrap().is_empty());
     }
     let table = stdout(&supple(&["scenes"]));
+    assert!(table.contains("20 links, stiffness=10 N·m/rad"), "parameters have units: {table}");
     assert!(scenes.iter().all(|s| table.contains(s["name"].as_str().unwrap())));
 }
 
@@ -111,6 +72,7 @@ fn wrong_settings_are_refused() {
         ("--seconds", "0"),
         ("--seconds", "-5"),
         ("--seconds", "1e12"),
+        ("--seconds", "inf"),
         ("--solver", "magic"),
     ] {
         let said = refused(&["simulate", "pendulum", option, value]);
@@ -122,6 +84,8 @@ fn wrong_settings_are_refused() {
 fn a_wrong_call_has_a_code_too() {
     assert!(refused(&["simulate", "pendulum", "--fast"]).contains("cli/usage"));
     assert!(refused(&["dance"]).contains("cli/usage"));
+    let said = refused(&["bench", "whipp"]);
+    assert!(said.contains("cli/usage") && said.contains("`whip`") && said.contains("chain, hand, whip"), "{said}");
 }
 
 /// The keys that a report promises.
@@ -199,6 +163,7 @@ fn files_are_written_by_their_ending() {
         ["simulate", "chain:3", "--seconds", "0.1", "-o", csv.to_str().unwrap(), "-o", report.to_str().unwrap()];
     let output = supple(&words);
     assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("real time at the median step"));
     assert!(stdout(&output).contains("chain:3") && stderr(&output).contains("run.csv"));
 
     let text = std::fs::read_to_string(&csv).unwrap();

@@ -136,21 +136,10 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
 
     let slope = Slopes { plain: slope(&rows, Variant::Plain), default: slope(&rows, Variant::Default) };
     let document = Document { bench: "chain", machine: Machine::here(), peak_gflops, rows, slope };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
     for path in files.ending("svg") {
         output::write_text(path, &chart(&document.rows)?)?;
     }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize, peak_gflops: f64) -> Result<Row, Error> {

@@ -1,9 +1,8 @@
 //! `supple bench drag`: characters pulled by a spring whose other end swings to and fro at up to 20 m/s.
 
 use super::trial::Trial;
-use super::{Destination, Machine};
+use super::{Destination, Document, Machine};
 use crate::error::Error;
-use crate::output;
 use crate::table::{Align, Table, figure, fraction, small};
 use crate::terminal::Terminal;
 use clap::{Args, builder::PossibleValuesParser};
@@ -53,13 +52,6 @@ const SPEED: f64 = 20.0; // m/s, in the middle
 /// Some of along, up and across: no symmetry helps.
 const DIRECTION: DVec3 = DVec3::new(1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0);
 
-#[derive(Debug, Serialize)]
-struct Document {
-    bench: &'static str,
-    machine: Machine,
-    rows: Vec<Row>,
-}
-
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -103,18 +95,7 @@ pub(super) fn run(args: &DragArgs, terminal: &Terminal) -> Result<(), Error> {
     bar.finish_and_clear();
 
     let document = Document { bench: "drag", machine: Machine::here(), rows };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 fn pull(pulled: &Pulled, scene: &Scene, dt: f64) -> Row {
@@ -173,7 +154,7 @@ fn size(scene: &Scene) -> f64 {
     low.distance(high)
 }
 
-fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
+fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
     let mut table = Table::new([
         ("scene", Align::Left),
         ("dt [s]", Align::Right),
@@ -200,12 +181,6 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             figure(row.max_speed),
         ]);
     }
-    output::print(|out| {
-        use std::io::Write;
-        let words = "a target at up to 20 m/s, ±1 m, on a spring of 10,000 N/m, 5 s";
-        writeln!(out, "{}  {}", terminal.bold("drag"), terminal.faint(words))?;
-        table.write(out, terminal)?;
-        writeln!(out)?;
-        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
-    })
+    let words = "a target at up to 20 m/s, ±1 m, on a spring of 10,000 N/m, 5 s";
+    document.print(words, &table, terminal)
 }

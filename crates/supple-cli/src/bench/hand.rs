@@ -3,9 +3,8 @@
 //! The paper gives 0.36 ms per frame for the articulated dynamics of 16 bones and 15 joints.
 
 use super::trial::solver;
-use super::{Case, Destination, Machine, Stopwatch, Timing};
+use super::{Case, Destination, Document, Machine, Stopwatch, Timing};
 use crate::error::Error;
-use crate::output;
 use crate::settings;
 use crate::table::{Align, Table, figure, grouped, small};
 use crate::terminal::Terminal;
@@ -55,13 +54,6 @@ impl Variant {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Document {
-    bench: &'static str,
-    machine: Machine,
-    rows: Vec<Row>,
-}
-
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -93,18 +85,7 @@ pub(super) fn run(args: &HandArgs, terminal: &Terminal) -> Result<(), Error> {
         crowd(&scene, steps.min(CROWD_STEPS))?,
     ];
     let document = Document { bench: "hand", machine: Machine::here(), rows };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 /// One hand.
@@ -170,7 +151,7 @@ fn row(scene: &Scene, variant: Variant, hands: usize, timing: Timing) -> Row {
     }
 }
 
-fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
+fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
     let mut table = Table::new([
         ("variant", Align::Left),
         ("hands", Align::Right),
@@ -193,11 +174,5 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             row.ratio_to_published.map_or("–".into(), |ratio| format!("{ratio:.0}×")),
         ]);
     }
-    output::print(|out| {
-        use std::io::Write;
-        writeln!(out, "{}  {}", terminal.bold("hand"), terminal.faint("springs, limits, tracking"))?;
-        table.write(out, terminal)?;
-        writeln!(out)?;
-        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
-    })
+    document.print("springs, limits, tracking", &table, terminal)
 }

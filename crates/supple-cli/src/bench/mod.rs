@@ -10,12 +10,13 @@ mod trial;
 mod whip;
 mod whip_page;
 
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::output::{self, Files};
 use crate::table::{Align, Table};
 use crate::terminal::Terminal;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use supple::{Input, Scene, Work, step};
@@ -39,6 +40,8 @@ enum Name {
     Stiffness(stiffness::StiffnessArgs),
     /// Characters dragged by a target that moves at up to 20 m/s
     Drag(drag::DragArgs),
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
@@ -58,8 +61,21 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Whip(args)) => whip::run(args, terminal),
         Some(Name::Stiffness(args)) => stiffness::run(args, terminal),
         Some(Name::Drag(args)) => drag::run(args, terminal),
+        Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }
+}
+
+/// There is no bench of this name.
+fn unknown(name: &str) -> Error {
+    let names = || NAMES.iter().map(|(name, _)| *name);
+    let hint = nearest(name, names()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let list = names().collect::<Vec<_>>().join(", ");
+    Error::wrong(
+        "cli/usage",
+        format!("there is no bench \"{name}\""),
+        format!("{hint}There are {list}; `supple bench` tells more"),
+    )
 }
 
 fn list(terminal: &Terminal) -> Result<(), Error> {
@@ -84,6 +100,46 @@ struct Destination {
 impl Destination {
     fn files(&self, endings: &[&'static str]) -> Result<Files, Error> {
         Files::check(&self.output, endings)
+    }
+
+    /// Writes the document into the files that end in .json, prints it or calls `show`, and tells what was written.
+    fn deliver(
+        &self,
+        document: &impl Serialize,
+        files: &Files,
+        terminal: &Terminal,
+        show: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for path in files.ending("json") {
+            output::write_json(path, document)?;
+        }
+        if self.json {
+            output::print_json(document)?;
+        } else {
+            show()?;
+        }
+        files.tell(terminal);
+        Ok(())
+    }
+}
+
+/// The document of a bench that has nothing but rows.
+#[derive(Debug, Serialize)]
+struct Document<Row> {
+    bench: &'static str,
+    machine: Machine,
+    rows: Vec<Row>,
+}
+
+impl<Row> Document<Row> {
+    /// Prints the name of the bench with some words, the rows as a table, and the machine.
+    fn print(&self, words: &str, rows: &Table, terminal: &Terminal) -> Result<(), Error> {
+        output::print(|out| {
+            writeln!(out, "{}  {}", terminal.bold(self.bench), terminal.faint(words))?;
+            rows.write(out, terminal)?;
+            writeln!(out)?;
+            writeln!(out, "  {}", terminal.faint(&self.machine.words()))
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! `supple bench stiffness`: the longest step at which an undamped chain that falls from horizontal stays bounded.
 
-use super::trial::{Fall, LINK, Trial, on_all_cores};
-use super::{Destination, Machine};
+use super::trial::{Fall, LINK, Trial};
+use super::{Destination, Document, Machine};
+use crate::cores::on_all_cores;
 use crate::error::Error;
-use crate::output;
 use crate::settings;
 use crate::table::{Align, Table, figure, given, grouped, small};
 use crate::terminal::Terminal;
@@ -34,13 +34,6 @@ const GAIN: f64 = 0.01;
 const DTS: [f64; 2] = [1.0 / 960.0, 0.1];
 /// How many lengths are tried, in equal ratios.
 const TRIED: usize = 12;
-
-#[derive(Debug, Serialize)]
-struct Document {
-    bench: &'static str,
-    machine: Machine,
-    rows: Vec<Row>,
-}
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -88,18 +81,7 @@ pub(super) fn run(args: &StiffnessArgs, terminal: &Terminal) -> Result<(), Error
     bar.finish_and_clear();
 
     let document = Document { bench: "stiffness", machine: Machine::here(), rows };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 fn row(links: u32, stiffness: f64, scene: &Scene) -> Row {
@@ -160,7 +142,7 @@ fn stable(scene: &Scene, scheme: TreeScheme, dt: f64, widest_gap: f64) -> Option
     })
 }
 
-fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
+fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
     let mut table = Table::new([
         ("links", Align::Right),
         ("N·m/rad", Align::Right),
@@ -184,14 +166,8 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             format!("{:.2}", row.factorisations_mean),
         ]);
     }
-    output::print(|out| {
-        use std::io::Write;
-        let words = format!("steps of {} to {} s, 5 s each, no damping", figure(DTS[0]), given(DTS[1]));
-        writeln!(out, "{}  {}", terminal.bold("stiffness"), terminal.faint(&words))?;
-        table.write(out, terminal)?;
-        writeln!(out)?;
-        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
-    })
+    let words = format!("steps of {} to {} s, 5 s each, no damping", figure(DTS[0]), given(DTS[1]));
+    document.print(&words, &table, terminal)
 }
 
 #[cfg(test)]

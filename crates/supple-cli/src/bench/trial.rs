@@ -1,8 +1,6 @@
 //! A run that is watched frame by frame: what the robustness benches share.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use supple::glam::DVec3;
 use supple::{Input, Scene, Solver, State, Tree, TreeScheme, Work, measure, step};
@@ -132,37 +130,9 @@ pub(super) fn tip(state: &State) -> DVec3 {
     link.position + link.orientation * DVec3::new(0.5 * LINK, 0.0, 0.0)
 }
 
-/// Does `work` for every item, on all cores; results in the order of the items.
-pub(super) fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
-            scope.spawn(|| {
-                loop {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(k) else { break };
-                    let result = work(item);
-                    results.lock().expect("no worker failed").push((k, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().expect("no worker failed");
-    results.sort_by_key(|(k, _)| *k);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn results_keep_their_order() {
-        let items: Vec<usize> = (0..100).collect();
-        assert_eq!(on_all_cores(&items, |k| 2 * k), items.iter().map(|k| 2 * k).collect::<Vec<_>>());
-        assert_eq!(on_all_cores(&[], |k: &usize| *k), Vec::<usize>::new());
-    }
 
     #[test]
     fn a_pendulum_releases_its_height() {

@@ -1,8 +1,9 @@
 //! `supple bench whip`: undamped chains that fall from horizontal, at frame-size steps. What the default step promises
 //! (no gap, no explosion, the energy kept, a small error, little work) is measured over a grid, beside the published step.
 
-use super::trial::{Fall, LINK, Trial, on_all_cores, tip};
+use super::trial::{Fall, LINK, Trial, tip};
 use super::{Destination, Machine, whip_page};
+use crate::cores::on_all_cores;
 use crate::error::Error;
 use crate::output;
 use crate::table::{Align, Table, figure, fraction, given, small};
@@ -195,22 +196,11 @@ pub(super) fn run(args: &WhipArgs, terminal: &Terminal) -> Result<(), Error> {
 
     let bounds = BOUNDS.iter().map(|bound| bound.count(&rows, &published)).collect();
     let document = Document { bench: "whip", machine: Machine::here(), rows, published, bounds };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
     for path in files.ending("html") {
         let page = whip_page::page(&document.rows, &document.published, &document.bounds, &document.machine);
         output::write_text(path, &page)?;
     }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 impl Bound {

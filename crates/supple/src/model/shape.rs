@@ -153,8 +153,8 @@ impl Shape {
     }
 }
 
-/// The convex hull as a triangle mesh.
-fn hull(points: &[DVec3]) -> Result<(Vec<DVec3>, Vec<[u32; 3]>), ShapeFault> {
+/// The convex hull of points as a triangle mesh, outward counter-clockwise.
+pub fn hull(points: &[DVec3]) -> Result<(Vec<DVec3>, Vec<[u32; 3]>), ShapeFault> {
     if points.iter().any(|p| !p.is_finite()) {
         return Err(ShapeFault::Size);
     }

@@ -69,75 +69,91 @@ pub struct SceneInfo {
     pub name: &'static str,
     /// What may stand after the colon, with the default values; empty when the scene takes no parameters.
     pub parameters: &'static str,
+    /// The unit of each parameter, in the order of `parameters`; empty for one that has none.
+    pub units: &'static [&'static str],
     /// A line about it.
     pub summary: &'static str,
     build: fn(&Parameters<'_>) -> Result<Scene, SceneError>,
 }
 
+/// Of `chain` and `whip`.
+const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
+
 static CATALOGUE: [SceneInfo; 11] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
+        units: &[],
         summary: "a rod of 1 m on a hinge, released horizontal",
         build: pendulum::single,
     },
     SceneInfo {
         name: "double_pendulum",
         parameters: "",
+        units: &[],
         summary: "two rods of 1 m on hinges, released horizontal",
         build: pendulum::double,
     },
     SceneInfo {
         name: "top",
         parameters: "",
+        units: &[],
         summary: "a heavy top on a ball joint, spinning at 60 rad/s",
         build: pendulum::top,
     },
     SceneInfo {
         name: "chain",
         parameters: "20,stiffness=10,damping=0.01,tip_mass=1",
+        units: CHAIN_UNITS,
         summary: "links on stiff ball joints, released horizontal",
         build: chain::chain,
     },
     SceneInfo {
         name: "whip",
         parameters: "20,stiffness=0,damping=0,tip_mass=1",
+        units: CHAIN_UNITS,
         summary: "links on ball joints that start waving",
         build: chain::whip,
     },
     SceneInfo {
         name: "strand",
         parameters: "40",
+        units: &["links"],
         summary: "a curled hair whose root is shaken",
         build: strand::strand,
     },
     SceneInfo {
         name: "plant",
         parameters: "",
+        units: &[],
         summary: "a stem with branches and leaves in the wind",
         build: plant::plant,
     },
     SceneInfo {
         name: "tree",
         parameters: "127",
+        units: &["bars"],
         summary: "a binary tree of bars like a mobile, set turning by a torque [Bender 2006, §5]",
         build: tree::tree,
     },
     SceneInfo {
         name: "star",
         parameters: "127",
+        units: &["bars"],
         summary: "the bars of the tree, all jointed to the top one [Bender 2006, §5]",
         build: tree::star,
     },
     SceneInfo {
         name: "hand",
         parameters: "track=1",
+        units: &[""],
         summary: "a hand of 16 bones that follows a recorded grasp; track=0 lets the fingers hang",
         build: hand::hand,
     },
     SceneInfo {
         name: "robot",
         parameters: "torques=on",
+        units: &[""],
         summary: "a humanoid pulled by the left hand",
         build: robot::robot,
     },

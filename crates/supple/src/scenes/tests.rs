@@ -59,6 +59,8 @@ fn velocities_at_the_start_keep_the_joints_closed() {
 #[test]
 fn the_catalogue_gives_the_defaults() {
     for info in catalogue() {
+        let parameters = info.parameters.split(',').filter(|word| !word.is_empty()).count();
+        assert_eq!(info.units.len(), parameters, "{}: every parameter has a unit, or an empty one", info.name);
         let plain = scene(info.name);
         if !info.parameters.is_empty() {
             let full = scene(&format!("{}:{}", info.name, info.parameters));

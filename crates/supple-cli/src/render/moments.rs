@@ -1,0 +1,140 @@
+//! The poses of a run at given times: simulated, or as a take recorded them.
+
+use crate::error::Error;
+use crate::table::given;
+use crate::terminal::Terminal;
+use supple::timeline::file::TakeFile;
+use supple::{Input, Pose, Scene, State, Work, step};
+
+/// What is shown.
+pub(super) enum Source {
+    /// A scene run with this input.
+    Run(Scene, Input),
+    /// A take, and how long it is \[s\].
+    Take(Scene, TakeFile, f64),
+}
+
+/// Times this much apart are the same \[s\]: a sum of steps is rounded.
+const SAME: f64 = 1e-9;
+
+impl Source {
+    /// A take as it was recorded.
+    pub(super) fn take(scene: Scene, file: TakeFile) -> Result<Source, Error> {
+        let (take, end) = (file.current, file.timeline.takes()[file.current].end());
+        let last = file.timeline.seek(&scene.model, take, end, &mut Work::new(&scene.model));
+        let seconds = last.map_err(|e| Error::take(&e))?.state.time;
+        Ok(Source::Take(scene, file, seconds))
+    }
+
+    pub(super) fn scene(&self) -> &Scene {
+        match self {
+            Source::Run(scene, _) | Source::Take(scene, ..) => scene,
+        }
+    }
+
+    /// The length of a take \[s\]; a scene goes on as long as wanted.
+    pub(super) fn end(&self) -> Option<f64> {
+        match self {
+            Source::Run(..) => None,
+            Source::Take(_, _, seconds) => Some(*seconds),
+        }
+    }
+
+    /// The poses of all bodies at each of these times, which ascend.
+    pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Vec<Pose>>, Error> {
+        let mut sampler = Sampler { times, poses: Vec::with_capacity(times.len()), before: None };
+        let model = &self.scene().model;
+        let mut work = Work::new(model);
+        match self {
+            Source::Run(scene, input) => {
+                let (mut state, mut input) = (scene.state.clone(), input.clone());
+                let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
+                let bar = terminal.progress(steps as u64, "steps");
+                bar.set_message(scene.name.clone());
+                sampler.offer(&state);
+                while !sampler.is_done() {
+                    scene.direct(state.time, &mut input);
+                    step(model, &input, &mut state, &mut work).map_err(|e| {
+                        bar.finish_and_clear();
+                        Error::step(&e, format_args!("{}, at {} s", scene.name, given(state.time)))
+                    })?;
+                    sampler.offer(&state);
+                    bar.inc(1);
+                }
+                bar.finish_and_clear();
+            }
+            Source::Take(_, file, _) => {
+                let (timeline, take) = (&file.timeline, file.current);
+                let bar = terminal.progress(timeline.takes()[take].end(), "steps");
+                let mut moment = timeline.seek(model, take, 0, &mut work).map_err(|e| Error::take(&e))?;
+                sampler.offer(&moment.state);
+                while !sampler.is_done() {
+                    timeline.advance(model, take, &mut moment, &mut work).map_err(|e| Error::take(&e))?;
+                    sampler.offer(&moment.state);
+                    bar.inc(1);
+                }
+                bar.finish_and_clear();
+            }
+        }
+        Ok(sampler.poses)
+    }
+}
+
+/// Takes poses at given times from the states of a run.
+struct Sampler<'a> {
+    times: &'a [f64],
+    poses: Vec<Vec<Pose>>,
+    before: Option<State>,
+}
+
+impl Sampler<'_> {
+    fn is_done(&self) -> bool {
+        self.poses.len() == self.times.len()
+    }
+
+    /// Takes what lies between the state before and this one.
+    fn offer(&mut self, state: &State) {
+        while let Some(&time) = self.times.get(self.poses.len())
+            && time <= state.time + SAME
+        {
+            let poses = match &self.before {
+                Some(before) if time < state.time - SAME => between(before, state, time),
+                _ => state.bodies.iter().map(|body| body.pose()).collect(),
+            };
+            self.poses.push(poses);
+        }
+        match &mut self.before {
+            Some(before) => before.clone_from(state),
+            None => self.before = Some(state.clone()),
+        }
+    }
+}
+
+/// The poses at a time between two states: places on the line, rotations on the shortest arc.
+fn between(before: &State, after: &State, time: f64) -> Vec<Pose> {
+    let share = (time - before.time) / (after.time - before.time);
+    let pair = before.bodies.iter().zip(&after.bodies);
+    pair.map(|(a, b)| Pose::new(a.orientation.slerp(b.orientation, share), a.position.lerp(b.position, share)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_between_steps_lie_between_their_states() {
+        let scene = Scene::parse("pendulum").unwrap();
+        let input = scene.input.clone();
+        let dt = input.dt;
+        let source = Source::Run(scene, input);
+        let poses = source.poses(&[0.0, 3.0 * dt, 3.5 * dt, 4.0 * dt], &Terminal::new(true)).unwrap();
+        let at = |k: usize| poses[k][0];
+        assert_eq!(at(0).translation, source.scene().state.bodies[0].position);
+        let middle = at(1).translation.lerp(at(3).translation, 0.5);
+        // rounding of the sum of steps
+        assert!((at(2).translation - middle).length() < 1e-12);
+        assert!(at(2).rotation.angle_between(at(1).rotation) > 1e-4);
+        assert!(at(2).rotation.angle_between(at(3).rotation) > 1e-4);
+    }
+}
