@@ -46,17 +46,21 @@ pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
     }
     let mut table = Table::new([("scene", Align::Left), ("parameters", Align::Left), ("what it shows", Align::Left)]);
     for scene in catalogue() {
-        table.row([scene.name.into(), with_units(scene), scene.summary.into()]);
+        let mut parameters = with_units(scene);
+        table.row([scene.name.into(), parameters.next().unwrap_or_default(), scene.summary.into()]);
+        for parameter in parameters {
+            table.row([String::new(), parameter, String::new()]);
+        }
     }
     output::print(|out| table.write(out, terminal))?;
     terminal.note("\nParameters follow a colon, without units: supple simulate chain:100,stiffness=50");
     Ok(())
 }
 
-/// The parameters with their default values and units: `20 links, stiffness=10 N·m/rad`.
-fn with_units(scene: &SceneInfo) -> String {
+/// The parameters with their default values and units: `20 links`, `stiffness=10 N·m/rad`.
+fn with_units(scene: &SceneInfo) -> impl Iterator<Item = String> {
     let words = scene.parameters.split(',').zip(scene.units);
-    words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned()).collect::<Vec<_>>().join(", ")
+    words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned())
 }
 
 /// Endings of files that later versions open.
