@@ -106,8 +106,8 @@ const MOST_PIXELS: usize = 16_000_000;
 const LONGEST: usize = 16_000;
 /// Most frames of an animation: two minutes at 25 a second.
 const MOST_FRAMES: f64 = 3000.0;
-/// Most bodies: some 100 kB of triangles each at most, and a pixel or two on the picture.
-const MOST_BODIES: usize = 20_000;
+/// Most bodies, as in the studio: with their triangles they fill a gigabyte.
+const MOST_BODIES: usize = supple_studio::MAX_BODIES;
 /// Most poses that are kept, of all bodies in all frames: some 300 MB.
 const MOST_POSES: usize = 5_000_000;
 /// Pixels between the moments of a strip.

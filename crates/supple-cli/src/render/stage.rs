@@ -51,9 +51,7 @@ impl Background {
             },
         }
     }
-}
 
-impl Background {
     /// Between the moments of a strip.
     pub(super) fn gap(self) -> [u8; 3] {
         match self {
