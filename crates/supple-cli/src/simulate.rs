@@ -26,9 +26,9 @@ pub(crate) struct SimulateArgs {
     /// Length of a step in seconds, as a number or a fraction [default: the scene's own, 1/60 unless it says otherwise]
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     dt: Option<String>,
-    /// The method
-    #[arg(long, value_name = "NAME", default_value = "tree")]
-    solver: SolverName,
+    /// The method [default: the scene's own, tree unless it says otherwise]
+    #[arg(long, value_name = "NAME")]
+    solver: Option<SolverName>,
     #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of the run; may be given again", long_help = settings::keys_help())]
     set: Vec<String>,
     /// Print the report as one JSON document
@@ -41,6 +41,25 @@ pub(crate) struct SimulateArgs {
 enum SolverName {
     /// Implicit joint forces and constraints in linear time
     Tree,
+    /// Joints held by impulses, loops included
+    Impulse,
+    /// Joints held by displacements within a budget, loops and broken poses included
+    Assembly,
+    /// Recursive dynamics in joint coordinates
+    Reduced,
+}
+
+impl SolverName {
+    /// The scene's own settings of this solver, or the default ones.
+    fn settings(self, scene: Solver) -> Solver {
+        let default = match self {
+            SolverName::Tree => Solver::Tree(Default::default()),
+            SolverName::Impulse => Solver::Impulse(Default::default()),
+            SolverName::Assembly => Solver::Assembly(Default::default()),
+            SolverName::Reduced => Solver::Reduced(Default::default()),
+        };
+        if scene.name() == default.name() { scene } else { default }
+    }
 }
 
 /// What a run measured. The keys are a promise: add, do not rename.
@@ -140,9 +159,9 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         }
     };
     let mut input = scene.input.clone();
-    input.solver = match (args.solver, input.solver) {
-        (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),
-    };
+    if let Some(solver) = args.solver {
+        input.solver = solver.settings(input.solver);
+    }
     if let Some(dt) = &args.dt {
         input.dt = settings::dt(dt)?;
     }

@@ -3,7 +3,7 @@
 use crate::input::{Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
-use crate::solver::{Solver, Tree, TreeScheme, tree};
+use crate::solver::{Solver, assembly, impulse, reduced, tree};
 
 /// What a step measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,10 +94,30 @@ pub enum StepError {
     },
     /// The model has loops, which this solver does not solve.
     #[error(
-        "joint \"{joint}\" closes a loop, which solver tree does not solve: leave it out or use an anchor spring [step/loops]"
+        "joint \"{joint}\" closes a loop, which solver {solver} does not solve: use solver impulse or assembly, or an anchor spring in its place [step/loops]"
     )]
     Loops {
+        /// Name of the solver.
+        solver: &'static str,
         /// Name of the first such joint.
+        joint: String,
+    },
+    /// The solver cannot take a part of the model or the input.
+    #[error("solver {solver} does not take {part}: {remedy} [step/unsupported]")]
+    Unsupported {
+        /// Name of the solver.
+        solver: &'static str,
+        /// `joint "elbow"`, `the grip on body "hand"`.
+        part: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The corrections of a joint did not converge, however short the step.
+    #[error(
+        "the corrections of joint \"{joint}\" do not converge: use a smaller dt or a looser tolerance [step/diverged]"
+    )]
+    Diverged {
+        /// The joint that stayed farthest open.
         joint: String,
     },
     /// The state given was not finite, or the motion grew beyond all numbers.
@@ -119,6 +139,10 @@ pub enum StepError {
 }
 
 impl StepError {
+    pub(crate) fn loops(solver: &'static str, model: &Model, id: JointId) -> StepError {
+        StepError::Loops { solver, joint: model.joint(id).name.clone() }
+    }
+
     /// Stable code, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -128,6 +152,8 @@ impl StepError {
             StepError::Work => "step/mismatch",
             StepError::State { .. } => "step/state",
             StepError::Loops { .. } => "step/loops",
+            StepError::Unsupported { .. } => "step/unsupported",
+            StepError::Diverged { .. } => "step/diverged",
             StepError::NotFinite { .. } => "step/not-finite",
             StepError::Factor { .. } => "step/factor",
         }
@@ -137,6 +163,10 @@ impl StepError {
 /// Scratch, made once from the model. Nothing in it affects a result: a fresh one gives the same step bit for bit.
 pub struct Work {
     tree: tree::TreeWork,
+    // Made when the solver is first used.
+    impulse: Option<Box<impulse::ImpulseWork>>,
+    assembly: Option<Box<assembly::AssemblyWork>>,
+    reduced: Option<Box<reduced::ReducedWork>>,
     /// The state at the start of a step of several parts.
     saved: State,
     /// The size of the model it was made for.
@@ -151,7 +181,14 @@ fn size(model: &Model) -> [usize; 3] {
 impl Work {
     /// Scratch for this model.
     pub fn new(model: &Model) -> Work {
-        Work { tree: tree::TreeWork::new(model), saved: model.start(), size: size(model) }
+        Work {
+            tree: tree::TreeWork::new(model),
+            impulse: None,
+            assembly: None,
+            reduced: None,
+            saved: model.start(),
+            size: size(model),
+        }
     }
 
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
@@ -168,6 +205,8 @@ pub(crate) enum Failure {
     NotFinite(BodyId),
     /// This joint's pivot could not be inverted.
     Factor(JointId),
+    /// This joint stayed farthest open when the corrections were given up.
+    Diverged(JointId),
 }
 
 impl Failure {
@@ -178,6 +217,7 @@ impl Failure {
                 remedy: "use a smaller dt or softer springs",
             },
             Failure::Factor(joint) => StepError::Factor { joint: model.joint(joint).name.clone() },
+            Failure::Diverged(joint) => StepError::Diverged { joint: model.joint(joint).name.clone() },
         }
     }
 }
@@ -320,7 +360,7 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 
 /// Four characters side by side, or `None` when they must go one by one; then the states are as they were.
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
-    let Solver::Tree(settings) = inputs[0].solver;
+    let Solver::Tree(settings) = inputs[0].solver else { return None };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
     if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.size != size(model) {
         return None;
@@ -348,6 +388,18 @@ fn substep(
 ) -> Result<Report, Failure> {
     match input.solver {
         Solver::Tree(settings) => tree::substep(model, input, settings, (h, after), state, &mut work.tree),
+        Solver::Impulse(settings) => {
+            let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
+            impulse::substep(model, input, settings, (h, after), state, work)
+        }
+        Solver::Assembly(settings) => {
+            let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
+            assembly::substep(model, input, settings, (h, after), state, work)
+        }
+        Solver::Reduced(settings) => {
+            let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
+            reduced::substep(model, input, settings, (h, after), state, work)
+        }
     }
 }
 
@@ -386,12 +438,7 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
             return Err(StepError::Mismatch { what, found, expected });
         }
     }
-    if let Some(&id) = model.topology().loops.first() {
-        return Err(StepError::Loops { joint: model.joint(id).name.clone() });
-    }
-    if let Solver::Tree(Tree { scheme: TreeScheme::Exact, .. }) = input.solver {
-        tree::assemble::check(model)?;
-    }
+    input.solver.takes(model, input)?;
     if !looks_sound(state) {
         if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
             return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
@@ -453,6 +500,9 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         {
             return wrong(name(), "its servo target is not finite");
         }
+        if !joint.drive.is_finite() {
+            return wrong(name(), "its prescribed motion is not finite");
+        }
     }
     for (i, target) in input.targets.iter().enumerate() {
         if let Some(t) = target
@@ -471,6 +521,14 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         let finite = drag.point.is_finite() && drag.target.is_finite() && drag.target_velocity.is_finite();
         if !(finite && scale(drag.stiffness) && scale(drag.damping)) {
             return wrong(format!("drag {i}"), "a number is negative or not finite");
+        }
+    }
+    for (i, grip) in input.grips.iter().enumerate() {
+        if grip.body.index() >= model.bodies().len() {
+            return wrong(format!("grip {i}"), "its body does not exist");
+        }
+        if !grip.is_sound() {
+            return wrong(format!("grip {i}"), "a number is not finite or its rotation is not a unit quaternion");
         }
     }
     for (i, (body, wrench)) in input.wrenches.iter().enumerate() {

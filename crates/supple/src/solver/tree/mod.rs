@@ -22,7 +22,7 @@ use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
 use crate::maths::small::V3;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::{Impulses, Threads, Tree, TreeScheme};
-use crate::step::{Failure, Report};
+use crate::step::{Failure, Report, StepError};
 use couple::Couple;
 use midpoint::MidpointWork;
 use plan::{FLIPPED, Link, NONE, Plan};
@@ -74,6 +74,19 @@ impl TreeWork {
             (One::Fused(_), false) => self.one = One::Baseline(Sweep::new(&self.plan)),
             _ => {}
         }
+    }
+}
+
+/// What solver `tree` does not take.
+pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), StepError> {
+    if let Some(&id) = model.topology().loops.first() {
+        return Err(StepError::loops("tree", model, id));
+    }
+    crate::solver::no_grips("tree", model, input)?;
+    crate::solver::no_drives("tree", model, input)?;
+    match settings.scheme {
+        TreeScheme::Exact => assemble::check(model),
+        _ => Ok(()),
     }
 }
 
