@@ -169,6 +169,8 @@ pub struct Work {
     reduced: Option<Box<reduced::ReducedWork>>,
     /// The state at the start of a step of several parts.
     saved: State,
+    /// The state at the start of a part.
+    part_start: State,
     /// The size of the model it was made for.
     size: [usize; 3],
 }
@@ -187,6 +189,7 @@ impl Work {
             assembly: None,
             reduced: None,
             saved: model.start(),
+            part_start: model.start(),
             size: size(model),
         }
     }
@@ -260,7 +263,6 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
         }
     }
     state.time += input.dt;
-    state.last_dt = h;
     Ok(report)
 }
 
@@ -386,21 +388,46 @@ fn substep(
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
-    match input.solver {
-        Solver::Tree(settings) => tree::substep(model, input, settings, (h, after), state, &mut work.tree),
-        Solver::Impulse(settings) => {
+    let part = (h, after);
+    let done = match input.solver {
+        // It writes only what succeeded, and the joints' memory itself.
+        Solver::Tree(settings) => tree::substep(model, input, settings, part, state, &mut work.tree),
+        Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
-            impulse::substep(model, input, settings, (h, after), state, work)
-        }
-        Solver::Assembly(settings) => {
+            impulse::substep(model, input, settings, part, state, work)
+        }),
+        Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            assembly::substep(model, input, settings, (h, after), state, work)
-        }
-        Solver::Reduced(settings) => {
+            assembly::substep(model, input, settings, part, state, work)
+        }),
+        Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
-            reduced::substep(model, input, settings, (h, after), state, work)
-        }
+            reduced::substep(model, input, settings, part, state, work)
+        }),
+    };
+    if done.is_ok() {
+        state.last_dt = h;
     }
+    done
+}
+
+/// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; what only solver
+/// `tree` remembers is forgotten.
+fn restoring(
+    state: &mut State,
+    start: &mut State,
+    part: impl FnOnce(&mut State) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    start.clone_from(state);
+    let done = part(state).and_then(|report| match state.bodies.iter().position(|b| !b.is_finite()) {
+        None => Ok(report),
+        Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
+    });
+    match done {
+        Ok(_) => state.remembers = false,
+        Err(_) => state.clone_from(start),
+    }
+    done
 }
 
 /// Whether a state is finite with unit orientations, without a branch for each number: anything not finite times zero is not a number.
