@@ -112,6 +112,12 @@ pub enum StepError {
         /// What to do.
         remedy: &'static str,
     },
+    /// A body spins faster than even the shortest part of a step can follow.
+    #[error("body \"{body}\" turns by more than a radian however short the step: use a smaller dt [step/turned]")]
+    Turned {
+        /// Its name.
+        body: String,
+    },
     /// The corrections of a joint did not converge, however short the step.
     #[error(
         "the corrections of joint \"{joint}\" do not converge: use a smaller dt or a looser tolerance [step/diverged]"
@@ -154,6 +160,7 @@ impl StepError {
             StepError::Loops { .. } => "step/loops",
             StepError::Unsupported { .. } => "step/unsupported",
             StepError::Diverged { .. } => "step/diverged",
+            StepError::Turned { .. } => "step/turned",
             StepError::NotFinite { .. } => "step/not-finite",
             StepError::Factor { .. } => "step/factor",
         }
@@ -210,6 +217,8 @@ pub(crate) enum Failure {
     Factor(JointId),
     /// This joint stayed farthest open when the corrections were given up.
     Diverged(JointId),
+    /// This body would turn too far.
+    Turned(BodyId),
 }
 
 impl Failure {
@@ -220,6 +229,7 @@ impl Failure {
                 remedy: "use a smaller dt or softer springs",
             },
             Failure::Factor(joint) => StepError::Factor { joint: model.joint(joint).name.clone() },
+            Failure::Turned(body) => StepError::Turned { body: model.body(body).name.clone() },
             Failure::Diverged(joint) => StepError::Diverged { joint: model.joint(joint).name.clone() },
         }
     }
@@ -228,7 +238,7 @@ impl Failure {
 /// More parts than this are a slip of the pen.
 const MAX_SUBSTEPS: u32 = 10_000;
 /// How often a failed part may be halved.
-const MAX_HALVINGS: u32 = 6;
+pub(crate) const MAX_HALVINGS: u32 = 6;
 
 /// Advances `state` by `input.dt`.
 ///
@@ -246,13 +256,13 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     let mut report = Report::default();
     for part in 0..parts {
         let after = input.dt - f64::from(part + 1) * h;
-        match substep(model, input, h, after, state, work) {
+        match substep(model, input, Span { h, after, halvings: MAX_HALVINGS }, state, work) {
             Ok(done) => report = report.then(done),
             Err(failure) => {
                 if part == 0 {
                     work.saved.clone_from(state);
                 }
-                match halves(model, input, (h, after), failure, MAX_HALVINGS, state, work) {
+                match halves(model, input, Span { h, after, halvings: MAX_HALVINGS }, failure, state, work) {
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
@@ -266,24 +276,36 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     Ok(report)
 }
 
+/// A part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Its length \[s\].
+    pub(crate) h: f64,
+    /// What is left of the step after it \[s\].
+    pub(crate) after: f64,
+    /// How often it may still be halved.
+    pub(crate) halvings: u32,
+}
+
 /// Does a part that failed as its two halves.
 fn halves(
     model: &Model,
     input: &Input,
-    (h, after): (f64, f64),
+    span: Span,
     failure: Failure,
-    halvings: u32,
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
-    if halvings == 0 {
+    if span.halvings == 0 {
         return Err(failure);
     }
     let mut report = Report { fallbacks: 1, ..Report::default() };
-    for after in [after + 0.5 * h, after] {
-        let done = match substep(model, input, 0.5 * h, after, state, work) {
+    let (h, halvings) = (0.5 * span.h, span.halvings - 1);
+    for after in [span.after + h, span.after] {
+        let half = Span { h, after, halvings };
+        let done = match substep(model, input, half, state, work) {
             Ok(done) => done,
-            Err(failure) => halves(model, input, (0.5 * h, after), failure, halvings - 1, state, work)?,
+            Err(failure) => halves(model, input, half, failure, state, work)?,
         };
         report = report.then(done);
     }
@@ -379,19 +401,18 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     Some(report)
 }
 
-/// One part `h` of a step, `after` seconds before the step's end. On failure the state is that of the part's start.
+/// One part of a step. On failure the state is that of the part's start.
 fn substep(
     model: &Model,
     input: &Input,
-    h: f64,
-    after: f64,
+    span: Span,
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
-    let part = (h, after);
+    let part = (span.h, span.after);
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
-        Solver::Tree(settings) => tree::substep(model, input, settings, part, state, &mut work.tree),
+        Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree),
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
             impulse::substep(model, input, settings, part, state, work)
@@ -406,7 +427,7 @@ fn substep(
         }),
     };
     if done.is_ok() {
-        state.last_dt = h;
+        state.last_dt = span.h;
     }
     done
 }
