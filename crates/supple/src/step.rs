@@ -402,13 +402,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
 }
 
 /// One part of a step. On failure the state is that of the part's start.
-fn substep(
-    model: &Model,
-    input: &Input,
-    span: Span,
-    state: &mut State,
-    work: &mut Work,
-) -> Result<Report, Failure> {
+fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
     let part = (span.h, span.after);
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.

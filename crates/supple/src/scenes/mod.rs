@@ -5,6 +5,7 @@
 
 mod chain;
 mod hand;
+mod loops;
 mod parameters;
 mod pendulum;
 mod plant;
@@ -74,7 +75,7 @@ pub struct SceneInfo {
     build: fn(&Parameters<'_>) -> Result<Scene, SceneError>,
 }
 
-static CATALOGUE: [SceneInfo; 11] = [
+static CATALOGUE: [SceneInfo; 14] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -140,6 +141,24 @@ static CATALOGUE: [SceneInfo; 11] = [
         parameters: "torques=on",
         summary: "a humanoid pulled by the left hand",
         build: robot::robot,
+    },
+    SceneInfo {
+        name: "fourbars",
+        parameters: "4",
+        summary: "a row of four-bar linkages that share their rods",
+        build: loops::fourbars,
+    },
+    SceneInfo {
+        name: "ring",
+        parameters: "16,damping=0.002",
+        summary: "a closed chain hung from one point, level at the start",
+        build: loops::ring,
+    },
+    SceneInfo {
+        name: "ladder",
+        parameters: "8,damping=0.01",
+        summary: "a rope ladder hung from two points, level at the start",
+        build: loops::ladder,
     },
 ];
 

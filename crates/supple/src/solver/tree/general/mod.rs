@@ -187,7 +187,7 @@ impl GeneralWork {
         let &Part { model, h, .. } = part;
         self.system.guess(state);
         let (mut last, mut slow) = (f64::INFINITY, 0);
-        for pass in 0..PASSES {
+        for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             for (i, s) in state.bodies.iter().enumerate() {
                 let v = to_twist(&self.system.v[i]);
@@ -198,14 +198,19 @@ impl GeneralWork {
                 let rotation = (exp(turn) * s.orientation).normalize();
                 self.poses[i] = Pose::new(rotation, s.position + v.linear * h);
             }
-            let open = self.system.residual(part, state, &self.poses, &self.momenta);
+            let missing = self.system.residual(part, state, &self.poses, &self.momenta);
+            // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
+            // a direction that closes nothing.
+            if pass > 0 && missing < TOLERANCE {
+                break;
+            }
+            if pass == PASSES {
+                return Err(self.widest(model));
+            }
             let correction = self.system.correct(part);
             report.solves += 1;
             if !correction.is_finite() {
                 return Err(self.widest(model));
-            }
-            if pass > 0 && correction.max(open) < TOLERANCE {
-                break;
             }
             if correction > 0.5 * last {
                 slow += 1;
@@ -213,18 +218,15 @@ impl GeneralWork {
                     return Err(self.widest(model));
                 }
             }
-            if pass + 1 == PASSES {
-                return Err(self.widest(model));
-            }
             last = correction;
         }
-        // p(v)
+        // p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let v = to_twist(&self.system.v[i]);
-            self.poses[i] = Pose::new((exp(v.angular * h) * s.orientation).normalize(), s.position + v.linear * h);
             let middle = exp(v.angular * (0.5 * h)) * s.orientation;
             let angular = turned_inertia(middle, body.inertia) * v.angular;
             self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, angular));
+            add_scaled(&mut self.momenta[i], 1.0, self.system.missing(i));
         }
         Ok(())
     }
@@ -261,7 +263,10 @@ impl GeneralWork {
         let work = resolved + backward.sum::<f64>();
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
-        if gain.is_nan() || (gain > slack && halvings > 0) || (gain < -slack && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS) {
+        if gain.is_nan()
+            || (gain > slack && halvings > 0)
+            || (gain < -slack && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+        {
             return Err(self.widest(model));
         }
         if gain > slack {

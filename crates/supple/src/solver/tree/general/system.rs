@@ -146,7 +146,7 @@ pub(super) struct System {
 }
 
 /// μ as a share of `J A⁻¹ Jᵀ`.
-const REGULAR: f64 = 1e-7;
+const REGULAR: f64 = 1e-12;
 /// Refinements of the linear system (2).
 const REFINEMENTS: u32 = 3;
 
@@ -212,8 +212,7 @@ impl System {
             rate: [0.0; 6],
         };
         let joints = model.joints().iter().enumerate();
-        let joints =
-            joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
+        let joints = joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
         let grips = self.gripped.iter().enumerate();
         let grips = grips.map(|(k, (body, rows))| link(n + model.joints().len() + k, *rows, body.index(), None));
         self.links = joints.chain(grips).collect();
@@ -306,8 +305,8 @@ impl System {
         })
     }
 
-    /// What is missing in (1) at the drift v that leads to `poses`, as the right-hand side of the next correction. Returns how far the
-    /// joints are open, as a share of the model's size or in radians.
+    /// What is missing in (1) at the drift v that leads to `poses`, as the right-hand side of the next correction. Returns the largest
+    /// number of it: how far joints are open and bodies will be off, as a share of the model's size or in radians.
     pub(super) fn residual(&mut self, part: &Part<'_>, state: &State, poses: &[Pose], momenta: &[Vector]) -> f64 {
         let &Part { model, input, h, reach } = part;
         // p0 + S − p(v) − J0ᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
@@ -320,15 +319,18 @@ impl System {
         self.matrix.subtract_product(&v, &mut self.x);
         self.keep = v;
         let (bodies, links) = self.x.split_at_mut(self.bodies);
+        let mut largest = 0.0f64;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let w = to_twist(&self.v[i]).angular;
             let guessed = exp(s.velocity.angular * (0.5 * h)) * s.orientation;
             let middle = exp(w * (0.5 * h)) * s.orientation;
             let right = turned_inertia(guessed, body.inertia) * w - turned_inertia(middle, body.inertia) * w;
             add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
+            let Twist { linear, angular } = to_twist(&bodies[i]);
+            let turn = s.orientation * (body.inertia.inverse() * (s.orientation.conjugate() * angular));
+            largest = largest.max(h * (linear.length() / (body.mass * reach)).max(turn.length()));
         }
         // J0 δv = −C(q1)/h
-        let mut widest = 0.0f64;
         for (k, link) in self.links.iter_mut().enumerate() {
             match model.joints().get(k) {
                 Some(joint) => {
@@ -348,10 +350,15 @@ impl System {
                 links[k][r] = -link.open[r] / h;
                 let length = link.j_a.get(r, 0).hypot(link.j_a.get(r, 1)).hypot(link.j_a.get(r, 2));
                 let size = if length > 0.0 { reach } else { 1.0 };
-                widest = widest.max(link.open[r].abs() / size);
+                largest = largest.max(link.open[r].abs() / size);
             }
         }
-        widest
+        largest
+    }
+
+    /// The momentum of a body that the last [`residual`](Self::residual) found missing.
+    pub(super) fn missing(&self, body: usize) -> &Vector {
+        &self.x[body]
     }
 
     /// One correction of v and y; returns its size as a turn or a share of the model's size in h.
@@ -438,7 +445,8 @@ fn grip_error(pose: &Pose, grip: &Grip) -> Vector {
 /// A grip no farther away than a part of a step may bring the body.
 fn reachable(grip: &Grip, start: &Pose, reach: f64) -> Grip {
     let from = start.transform_point(grip.point);
-    let rotation = grip.rotation.map(|q| exp(log(q * start.rotation.conjugate()).clamp_length_max(0.5)) * start.rotation);
+    let rotation =
+        grip.rotation.map(|q| exp(log(q * start.rotation.conjugate()).clamp_length_max(0.5)) * start.rotation);
     Grip { target: from + (grip.target - from).clamp_length_max(0.5 * reach), rotation, ..*grip }
 }
 
