@@ -6,6 +6,9 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
+use supple::solver::assembly::{Cut, Scheme};
+use supple::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
+use supple::solver::reduced::Springs;
 use supple::solver::{Mode, Threads};
 use supple::{Input, Scene, Solver, TreeScheme};
 
@@ -15,9 +18,9 @@ pub(crate) struct RunArgs {
     /// Length of a step in seconds, as a number or a fraction [default: the scene's own, 1/60 unless it says otherwise]
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     dt: Option<String>,
-    /// The method
-    #[arg(long, value_name = "NAME", default_value = "tree")]
-    solver: SolverName,
+    /// The method [default: the scene's own, tree unless it says otherwise]
+    #[arg(long, value_name = "NAME")]
+    solver: Option<SolverName>,
     #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of the run; may be given again", long_help = keys_help())]
     set: Vec<String>,
 }
@@ -27,15 +30,34 @@ pub(crate) struct RunArgs {
 enum SolverName {
     /// Implicit joint forces and constraints in linear time
     Tree,
+    /// Joints held by impulses, loops included
+    Impulse,
+    /// Joints held by displacements within a budget, loops and broken poses included
+    Assembly,
+    /// Recursive dynamics in joint coordinates
+    Reduced,
+}
+
+impl SolverName {
+    /// The scene's own settings of this solver, or the default ones.
+    fn settings(self, scene: Solver) -> Solver {
+        let default = match self {
+            SolverName::Tree => Solver::Tree(Default::default()),
+            SolverName::Impulse => Solver::Impulse(Default::default()),
+            SolverName::Assembly => Solver::Assembly(Default::default()),
+            SolverName::Reduced => Solver::Reduced(Default::default()),
+        };
+        if scene.name() == default.name() { scene } else { default }
+    }
 }
 
 impl RunArgs {
     /// The scene's input with the options in it.
     pub(crate) fn input(&self, scene: &Scene) -> Result<Input, Error> {
         let mut input = scene.input.clone();
-        input.solver = match (self.solver, input.solver) {
-            (SolverName::Tree, Solver::Tree(settings)) => Solver::Tree(settings),
-        };
+        if let Some(solver) = self.solver {
+            input.solver = solver.settings(input.solver);
+        }
         if let Some(text) = &self.dt {
             input.dt = dt(text)?;
         }
@@ -47,24 +69,38 @@ impl RunArgs {
 
     /// Refuses options that a take has no use for.
     pub(crate) fn refuse_for_take(&self) -> Result<(), Error> {
-        if self.dt.is_none() && self.set.is_empty() {
+        if self.dt.is_none() && self.set.is_empty() && self.solver.is_none() {
             return Ok(());
         }
-        Err(Error::setting("a take is done again with the inputs it recorded", "leave out --dt and --set"))
+        Err(Error::setting("a take is done again with the inputs it recorded", "leave out --dt, --solver and --set"))
     }
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 23] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
     ("damping_scale", "a number, 0 or more"),
     ("torques", "on or off"),
-    ("scheme", "fast, default, accurate, conservative, published, exact or acceleration"),
-    ("depth", "how often a part may be halved, 3 to 12"),
-    ("threads", "one or many"),
-    ("instructions", "best or baseline"),
+    ("tree.scheme", "fast, default, accurate, conservative, published, exact or acceleration"),
+    ("tree.depth", "how often a part may be halved, 3 to 12"),
+    ("tree.threads", "one or many"),
+    ("tree.instructions", "best or baseline"),
+    ("impulse.variant", "system or joint_by_joint"),
+    ("impulse.rows", "start or predicted"),
+    ("impulse.elimination", "automatic, joints or bodies"),
+    ("impulse.tolerance", "m or rad, above 0"),
+    ("impulse.velocity_tolerance", "m/s or rad/s, above 0"),
+    ("impulse.velocity_correction", "on or off"),
+    ("impulse.iterations", "a whole number from 1 to 10000"),
+    ("assembly.scheme", "displacements, projected or baumgarte"),
+    ("assembly.outer", "a whole number from 1 to 10000"),
+    ("assembly.inner", "a whole number from 1 to 10000"),
+    ("assembly.tolerance", "m or rad, above 0"),
+    ("assembly.truncation", "rad, above 0, or off"),
+    ("assembly.cut", "each_body or whole"),
+    ("reduced.springs", "implicit or explicit"),
 ];
 
 /// The help of `--set`, listing its keys.
@@ -73,36 +109,66 @@ fn keys_help() -> String {
     format!("Change a setting of the run, as key=value; may be given again\n\n{}", lines.join("\n"))
 }
 
-/// Changes `input` as one `key=value` says.
+/// Changes `input` as one `key=value` says. The settings of a solver may be given by their last word while that solver is chosen.
 fn set(input: &mut Input, text: &str) -> Result<(), Error> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(Error::setting(format!("--set {text} has no value"), "write --set key=value"));
     };
     let (key, value) = (key.trim(), value.trim());
-    let Some((_, takes)) = KEYS.iter().find(|(name, _)| *name == key) else {
+    let solver = input.solver.name();
+    let long = format!("{solver}.{key}");
+    let Some((key, takes)) = KEYS.iter().find(|(name, _)| *name == key || *name == long) else {
         let keys = || KEYS.iter().map(|(name, _)| *name);
         let hint = nearest(key, keys()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
         let list = keys().collect::<Vec<_>>().join(", ");
         return Err(Error::setting(format!("--set does not know the key \"{key}\""), format!("{hint}Keys are {list}")));
     };
+    if let Some((owner, _)) = key.split_once('.')
+        && owner != solver
+    {
+        let what = format!("--set {key} is a setting of solver {owner}, and {solver} runs");
+        return Err(Error::setting(what, format!("give --solver {owner}, or leave it out")));
+    }
     assign(input, key, value)
         .ok_or_else(|| Error::setting(format!("--set {key} cannot be \"{value}\""), format!("give {takes}")))
 }
 
-/// Assigns a known key; `None` when the value cannot be used.
+/// Assigns a known key of the run or of the solver in use; `None` when the value cannot be used.
 fn assign(input: &mut Input, key: &str, value: &str) -> Option<()> {
-    let Solver::Tree(tree) = &mut input.solver;
     match key {
-        "substeps" => input.substeps = value.parse().ok().filter(|n| (1..=1000).contains(n))?,
+        "substeps" => input.substeps = whole(value, 1, 1000)?,
         "gravity" => input.gravity = gravity(value)?,
         "stiffness_scale" => input.stiffness_scale = number(value).filter(|x| *x >= 0.0)?,
         "damping_scale" => input.damping_scale = number(value).filter(|x| *x >= 0.0)?,
         "torques" => input.torques = choice(value, &[("on", true), ("off", false)])?,
-        "scheme" => tree.scheme = choice(value, &SCHEMES)?,
-        "depth" => tree.depth = value.parse().ok().filter(|n| (3..=12).contains(n))?,
-        "threads" => tree.threads = choice(value, &THREADS)?,
-        "instructions" => tree.instructions = choice(value, &INSTRUCTIONS)?,
-        _ => unreachable!("the key was looked up in KEYS"),
+        _ => assign_solver(&mut input.solver, key.split_once('.')?.1, value)?,
+    }
+    Some(())
+}
+
+fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
+    match (solver, key) {
+        (Solver::Tree(tree), "scheme") => tree.scheme = choice(value, &SCHEMES)?,
+        (Solver::Tree(tree), "depth") => tree.depth = whole(value, 3, 12)?,
+        (Solver::Tree(tree), "threads") => tree.threads = choice(value, &THREADS)?,
+        (Solver::Tree(tree), "instructions") => tree.instructions = choice(value, &INSTRUCTIONS)?,
+        (Solver::Impulse(impulse), "variant") => impulse.variant = choice(value, &VARIANTS)?,
+        (Solver::Impulse(impulse), "rows") => impulse.rows = choice(value, &ROWS)?,
+        (Solver::Impulse(impulse), "elimination") => impulse.elimination = choice(value, &ELIMINATIONS)?,
+        (Solver::Impulse(impulse), "tolerance") => impulse.tolerance = positive(value)?,
+        (Solver::Impulse(impulse), "velocity_tolerance") => impulse.velocity_tolerance = positive(value)?,
+        (Solver::Impulse(impulse), "velocity_correction") => impulse.velocity_correction = choice(value, &CORRECTIONS)?,
+        (Solver::Impulse(impulse), "iterations") => impulse.iterations = whole(value, 1, 10_000)?,
+        (Solver::Assembly(assembly), "scheme") => assembly.scheme = choice(value, &ASSEMBLY_SCHEMES)?,
+        (Solver::Assembly(assembly), "outer") => assembly.outer = whole(value, 1, 10_000)?,
+        (Solver::Assembly(assembly), "inner") => assembly.inner = whole(value, 1, 10_000)?,
+        (Solver::Assembly(assembly), "tolerance") => assembly.tolerance = positive(value)?,
+        (Solver::Assembly(assembly), "truncation") => {
+            assembly.truncation = if value == "off" { f64::INFINITY } else { positive(value)? }
+        }
+        (Solver::Assembly(assembly), "cut") => assembly.cut = choice(value, &CUTS)?,
+        (Solver::Reduced(reduced), "springs") => reduced.springs = choice(value, &SPRINGS)?,
+        _ => unreachable!("the key was looked up in KEYS, and its solver runs"),
     }
     Some(())
 }
@@ -119,6 +185,23 @@ const SCHEMES: [(&str, TreeScheme); 7] = [
 ];
 const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::Many)];
 const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
+const VARIANTS: [(&str, Variant); 2] = [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
+const ROWS: [(&str, Rows); 2] = [("start", Rows::Start), ("predicted", Rows::Predicted)];
+const ELIMINATIONS: [(&str, Elimination); 3] =
+    [("automatic", Elimination::Automatic), ("joints", Elimination::Joints), ("bodies", Elimination::Bodies)];
+const CORRECTIONS: [(&str, VelocityCorrection); 2] = [("on", VelocityCorrection::On), ("off", VelocityCorrection::Off)];
+const ASSEMBLY_SCHEMES: [(&str, Scheme); 3] =
+    [("displacements", Scheme::Displacements), ("projected", Scheme::Projected), ("baumgarte", Scheme::Baumgarte)];
+const CUTS: [(&str, Cut); 2] = [("each_body", Cut::EachBody), ("whole", Cut::Whole)];
+const SPRINGS: [(&str, Springs); 2] = [("implicit", Springs::Implicit), ("explicit", Springs::Explicit)];
+
+fn whole(text: &str, min: u32, max: u32) -> Option<u32> {
+    text.parse().ok().filter(|n| (min..=max).contains(n))
+}
+
+fn positive(text: &str) -> Option<f64> {
+    number(text).filter(|x| *x > 0.0)
+}
 
 fn choice<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
@@ -208,26 +291,78 @@ pub(crate) struct Settings {
     stiffness_scale: f64,
     damping_scale: f64,
     torques: &'static str,
-    scheme: &'static str,
-    depth: u32,
-    threads: &'static str,
-    instructions: &'static str,
+    #[serde(flatten)]
+    solver: SolverSettings,
+}
+
+/// Those of the solver that ran.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum SolverSettings {
+    Tree {
+        scheme: &'static str,
+        depth: u32,
+        threads: &'static str,
+        instructions: &'static str,
+    },
+    Impulse {
+        variant: &'static str,
+        rows: &'static str,
+        elimination: &'static str,
+        tolerance: f64,
+        velocity_tolerance: f64,
+        velocity_correction: &'static str,
+        iterations: u32,
+    },
+    Assembly {
+        scheme: &'static str,
+        outer: u32,
+        inner: u32,
+        tolerance: f64,
+        /// Null: nothing is cut.
+        truncation: Option<f64>,
+        cut: &'static str,
+    },
+    Reduced {
+        springs: &'static str,
+    },
 }
 
 impl Settings {
     /// Those of `input`.
     pub(crate) fn of(input: &Input) -> Settings {
-        let Solver::Tree(tree) = input.solver;
         Settings {
             substeps: input.substeps,
             gravity: input.gravity.to_array(),
             stiffness_scale: input.stiffness_scale,
             damping_scale: input.damping_scale,
             torques: if input.torques { "on" } else { "off" },
-            scheme: name_of(tree.scheme, &SCHEMES),
-            depth: tree.depth,
-            threads: name_of(tree.threads, &THREADS),
-            instructions: name_of(tree.instructions, &INSTRUCTIONS),
+            solver: match input.solver {
+                Solver::Tree(tree) => SolverSettings::Tree {
+                    scheme: name_of(tree.scheme, &SCHEMES),
+                    depth: tree.depth,
+                    threads: name_of(tree.threads, &THREADS),
+                    instructions: name_of(tree.instructions, &INSTRUCTIONS),
+                },
+                Solver::Impulse(impulse) => SolverSettings::Impulse {
+                    variant: name_of(impulse.variant, &VARIANTS),
+                    rows: name_of(impulse.rows, &ROWS),
+                    elimination: name_of(impulse.elimination, &ELIMINATIONS),
+                    tolerance: impulse.tolerance,
+                    velocity_tolerance: impulse.velocity_tolerance,
+                    velocity_correction: name_of(impulse.velocity_correction, &CORRECTIONS),
+                    iterations: impulse.iterations,
+                },
+                Solver::Assembly(assembly) => SolverSettings::Assembly {
+                    scheme: name_of(assembly.scheme, &ASSEMBLY_SCHEMES),
+                    outer: assembly.outer,
+                    inner: assembly.inner,
+                    tolerance: assembly.tolerance,
+                    truncation: Some(assembly.truncation).filter(|x| x.is_finite()),
+                    cut: name_of(assembly.cut, &CUTS),
+                },
+                Solver::Reduced(reduced) => SolverSettings::Reduced { springs: name_of(reduced.springs, &SPRINGS) },
+            },
         }
     }
 }
@@ -262,9 +397,35 @@ mod tests {
             assert!(set(&mut input, text).is_ok(), "{text}");
         }
         assert_eq!((input.substeps, input.gravity, input.torques), (4, DVec3::new(0.0, -1.62, 0.0), false));
-        let Solver::Tree(tree) = input.solver;
+        let Solver::Tree(tree) = input.solver else { panic!("tree is the default") };
         assert_eq!((tree.scheme, tree.threads), (TreeScheme::Exact, Threads::Many));
         assert_eq!((input.stiffness_scale, input.damping_scale), (2.0, 0.5));
+        for (solver, texts) in [
+            (
+                Solver::Impulse(Default::default()),
+                &[
+                    "variant=joint_by_joint",
+                    "impulse.rows=predicted",
+                    "elimination=bodies",
+                    "tolerance=1e-4",
+                    "velocity_tolerance=1",
+                    "velocity_correction=off",
+                    "iterations=9",
+                ][..],
+            ),
+            (
+                Solver::Assembly(Default::default()),
+                &["scheme=projected", "outer=3", "inner=9", "tolerance=0.1", "truncation=off", "assembly.cut=whole"][..],
+            ),
+            (Solver::Reduced(Default::default()), &["springs=explicit"][..]),
+        ] {
+            input.solver = solver;
+            for text in texts {
+                let before = input.solver;
+                assert!(set(&mut input, text).is_ok() && input.solver != before, "{text}");
+            }
+            assert!(set(&mut input, "tree.depth=4").is_err());
+        }
         assert!(set(&mut input, "gravity=1,2,3").is_ok());
         assert_eq!(input.gravity, DVec3::new(1.0, 2.0, 3.0));
     }

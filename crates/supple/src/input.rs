@@ -3,7 +3,7 @@
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Model, ServoTarget};
 use crate::solver::Solver;
-use glam::DVec3;
+use glam::{DQuat, DVec3};
 
 /// What the user asks of one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Input {
     pub targets: Vec<Option<Target>>,
     /// Springs that a person pulls with.
     pub drags: Vec<Drag>,
+    /// Points of bodies held by rows to a place in the world: pins, and poses pulled by hand.
+    pub grips: Vec<Grip>,
     /// Forces from outside.
     pub wrenches: Vec<(BodyId, Wrench)>,
 }
@@ -43,11 +45,36 @@ pub struct JointInput {
     pub torque: f64,
     /// What the motor aims at.
     pub servo: Option<ServoTarget>,
+    /// Whether the joint moves by forces or as told.
+    pub drive: Drive,
+}
+
+/// How a joint's free directions move. The directions are those of [`JointMask::free`](crate::JointMask), translations
+/// before rotations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Drive {
+    /// By forces: springs, dampers, limits, motors.
+    #[default]
+    Forces,
+    /// With these velocities, whatever force it takes \[m/s, rad/s\].
+    Velocity([f64; 6]),
+    /// With these accelerations, whatever force it takes \[m/s², rad/s²\].
+    Acceleration([f64; 6]),
+}
+
+impl Drive {
+    /// Whether every number is finite.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Drive::Forces => true,
+            Drive::Velocity(x) | Drive::Acceleration(x) => x.iter().all(|x| x.is_finite()),
+        }
+    }
 }
 
 impl Default for JointInput {
     fn default() -> Self {
-        JointInput { stiffness_scale: 1.0, damping_scale: 1.0, torque: 0.0, servo: None }
+        JointInput { stiffness_scale: 1.0, damping_scale: 1.0, torque: 0.0, servo: None, drive: Drive::Forces }
     }
 }
 
@@ -77,6 +104,28 @@ pub struct Drag {
     pub damping: f64,
 }
 
+/// A point of a body held at a place in the world by rows, not by a spring: three rows, or six with a rotation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grip {
+    /// The body that is held.
+    pub body: BodyId,
+    /// In body coordinates \[m\].
+    pub point: DVec3,
+    /// Where it is held at the end of the step \[m\].
+    pub target: DVec3,
+    /// The orientation it is held in, body axes to world axes; `None` leaves it free.
+    pub rotation: Option<DQuat>,
+}
+
+impl Grip {
+    /// Whether every number is finite and the rotation is one.
+    pub fn is_sound(&self) -> bool {
+        self.point.is_finite()
+            && self.target.is_finite()
+            && self.rotation.is_none_or(|q| (q.length_squared() - 1.0).abs() < 2e-3)
+    }
+}
+
 impl Default for Input {
     fn default() -> Self {
         Input {
@@ -90,6 +139,7 @@ impl Default for Input {
             joints: Vec::new(),
             targets: Vec::new(),
             drags: Vec::new(),
+            grips: Vec::new(),
             wrenches: Vec::new(),
         }
     }

@@ -39,7 +39,7 @@ pub mod step;
 pub mod timeline;
 
 pub use glam;
-pub use input::{Drag, Input, JointInput, Target};
+pub use input::{Drag, Drive, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, Joint, JointId, JointMask, JointSpec,
@@ -47,7 +47,7 @@ pub use model::{
     SlideSpring, State, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Scene, SceneError};
-pub use solver::{Solver, Tree, TreeScheme};
+pub use solver::{Assembly, Impulse, Reduced, Solver, Tree, TreeScheme};
 pub use step::{CrowdError, Report, StepError, Work, step, step_crowd};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 

@@ -3,7 +3,7 @@
 use crate::forces;
 use crate::input::Input;
 use crate::maths::rotation::turned_inertia;
-use crate::model::{JointId, Model, State};
+use crate::model::{Body, BodyState, JointId, Model, State};
 use glam::DVec3;
 
 /// Energies of a state \[J\].
@@ -24,12 +24,19 @@ impl Energy {
     }
 }
 
+/// The energy of motion of `state` \[J\].
+pub fn kinetic_energy(model: &Model, state: &State) -> f64 {
+    let one = |(body, s): (&Body, &BodyState)| {
+        let (v, w) = (s.velocity.linear, s.velocity.angular);
+        0.5 * (body.mass * v.length_squared() + w.dot(turned_inertia(s.orientation, body.inertia) * w))
+    };
+    model.bodies().iter().zip(&state.bodies).map(one).sum()
+}
+
 /// The energy of `state` under `input`.
 pub fn energy(model: &Model, input: &Input, state: &State) -> Energy {
-    let mut e = Energy::default();
+    let mut e = Energy { kinetic: kinetic_energy(model, state), ..Energy::default() };
     for (body, s) in model.bodies().iter().zip(&state.bodies) {
-        let (v, w) = (s.velocity.linear, s.velocity.angular);
-        e.kinetic += 0.5 * (body.mass * v.length_squared() + w.dot(turned_inertia(s.orientation, body.inertia) * w));
         e.gravity -= body.mass * input.gravity.dot(s.position);
     }
     e.springs = forces::spring_energy(model, input, state);

@@ -3,7 +3,7 @@
 use crate::input::{Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
-use crate::solver::{Solver, Tree, TreeScheme, tree};
+use crate::solver::{Solver, assembly, impulse, reduced, tree};
 
 /// What a step measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,10 +94,36 @@ pub enum StepError {
     },
     /// The model has loops, which this solver does not solve.
     #[error(
-        "joint \"{joint}\" closes a loop, which solver tree does not solve: leave it out or use an anchor spring [step/loops]"
+        "joint \"{joint}\" closes a loop, which solver {solver} does not solve: use solver impulse or assembly, or an anchor spring in its place [step/loops]"
     )]
     Loops {
+        /// Name of the solver.
+        solver: &'static str,
         /// Name of the first such joint.
+        joint: String,
+    },
+    /// The solver cannot take a part of the model or the input.
+    #[error("solver {solver} does not take {part}: {remedy} [step/unsupported]")]
+    Unsupported {
+        /// Name of the solver.
+        solver: &'static str,
+        /// `joint "elbow"`, `the grip on body "hand"`.
+        part: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A body spins faster than even the shortest part of a step can follow.
+    #[error("body \"{body}\" turns by more than a radian however short the step: use a smaller dt [step/turned]")]
+    Turned {
+        /// Its name.
+        body: String,
+    },
+    /// The corrections of a joint did not converge, however short the step.
+    #[error(
+        "the corrections of joint \"{joint}\" do not converge: use a smaller dt or a looser tolerance [step/diverged]"
+    )]
+    Diverged {
+        /// The joint that stayed farthest open.
         joint: String,
     },
     /// The state given was not finite, or the motion grew beyond all numbers.
@@ -119,6 +145,10 @@ pub enum StepError {
 }
 
 impl StepError {
+    pub(crate) fn loops(solver: &'static str, model: &Model, id: JointId) -> StepError {
+        StepError::Loops { solver, joint: model.joint(id).name.clone() }
+    }
+
     /// Stable code, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -128,6 +158,9 @@ impl StepError {
             StepError::Work => "step/mismatch",
             StepError::State { .. } => "step/state",
             StepError::Loops { .. } => "step/loops",
+            StepError::Unsupported { .. } => "step/unsupported",
+            StepError::Diverged { .. } => "step/diverged",
+            StepError::Turned { .. } => "step/turned",
             StepError::NotFinite { .. } => "step/not-finite",
             StepError::Factor { .. } => "step/factor",
         }
@@ -137,8 +170,14 @@ impl StepError {
 /// Scratch, made once from the model. Nothing in it affects a result: a fresh one gives the same step bit for bit.
 pub struct Work {
     tree: tree::TreeWork,
+    // Made when the solver is first used.
+    impulse: Option<Box<impulse::ImpulseWork>>,
+    assembly: Option<Box<assembly::AssemblyWork>>,
+    reduced: Option<Box<reduced::ReducedWork>>,
     /// The state at the start of a step of several parts.
     saved: State,
+    /// The state at the start of a part.
+    part_start: State,
     /// The size of the model it was made for.
     size: [usize; 3],
 }
@@ -151,7 +190,15 @@ fn size(model: &Model) -> [usize; 3] {
 impl Work {
     /// Scratch for this model.
     pub fn new(model: &Model) -> Work {
-        Work { tree: tree::TreeWork::new(model), saved: model.start(), size: size(model) }
+        Work {
+            tree: tree::TreeWork::new(model),
+            impulse: None,
+            assembly: None,
+            reduced: None,
+            saved: model.start(),
+            part_start: model.start(),
+            size: size(model),
+        }
     }
 
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
@@ -168,6 +215,10 @@ pub(crate) enum Failure {
     NotFinite(BodyId),
     /// This joint's pivot could not be inverted.
     Factor(JointId),
+    /// This joint stayed farthest open when the corrections were given up.
+    Diverged(JointId),
+    /// This body would turn too far.
+    Turned(BodyId),
 }
 
 impl Failure {
@@ -178,6 +229,8 @@ impl Failure {
                 remedy: "use a smaller dt or softer springs",
             },
             Failure::Factor(joint) => StepError::Factor { joint: model.joint(joint).name.clone() },
+            Failure::Turned(body) => StepError::Turned { body: model.body(body).name.clone() },
+            Failure::Diverged(joint) => StepError::Diverged { joint: model.joint(joint).name.clone() },
         }
     }
 }
@@ -185,7 +238,7 @@ impl Failure {
 /// More parts than this are a slip of the pen.
 const MAX_SUBSTEPS: u32 = 10_000;
 /// How often a failed part may be halved.
-const MAX_HALVINGS: u32 = 6;
+pub(crate) const MAX_HALVINGS: u32 = 6;
 
 /// Advances `state` by `input.dt`.
 ///
@@ -203,13 +256,13 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     let mut report = Report::default();
     for part in 0..parts {
         let after = input.dt - f64::from(part + 1) * h;
-        match substep(model, input, h, after, state, work) {
+        match substep(model, input, Span { h, after, halvings: MAX_HALVINGS }, state, work) {
             Ok(done) => report = report.then(done),
             Err(failure) => {
                 if part == 0 {
                     work.saved.clone_from(state);
                 }
-                match halves(model, input, (h, after), failure, MAX_HALVINGS, state, work) {
+                match halves(model, input, Span { h, after, halvings: MAX_HALVINGS }, failure, state, work) {
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
@@ -220,28 +273,39 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
         }
     }
     state.time += input.dt;
-    state.last_dt = h;
     Ok(report)
+}
+
+/// A part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Its length \[s\].
+    pub(crate) h: f64,
+    /// What is left of the step after it \[s\].
+    pub(crate) after: f64,
+    /// How often it may still be halved.
+    pub(crate) halvings: u32,
 }
 
 /// Does a part that failed as its two halves.
 fn halves(
     model: &Model,
     input: &Input,
-    (h, after): (f64, f64),
+    span: Span,
     failure: Failure,
-    halvings: u32,
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
-    if halvings == 0 {
+    if span.halvings == 0 {
         return Err(failure);
     }
     let mut report = Report { fallbacks: 1, ..Report::default() };
-    for after in [after + 0.5 * h, after] {
-        let done = match substep(model, input, 0.5 * h, after, state, work) {
+    let (h, halvings) = (0.5 * span.h, span.halvings - 1);
+    for after in [span.after + h, span.after] {
+        let half = Span { h, after, halvings };
+        let done = match substep(model, input, half, state, work) {
             Ok(done) => done,
-            Err(failure) => halves(model, input, (0.5 * h, after), failure, halvings - 1, state, work)?,
+            Err(failure) => halves(model, input, half, failure, state, work)?,
         };
         report = report.then(done);
     }
@@ -320,7 +384,7 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 
 /// Four characters side by side, or `None` when they must go one by one; then the states are as they were.
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
-    let Solver::Tree(settings) = inputs[0].solver;
+    let Solver::Tree(settings) = inputs[0].solver else { return None };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
     if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.size != size(model) {
         return None;
@@ -337,18 +401,48 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     Some(report)
 }
 
-/// One part `h` of a step, `after` seconds before the step's end. On failure the state is that of the part's start.
-fn substep(
-    model: &Model,
-    input: &Input,
-    h: f64,
-    after: f64,
-    state: &mut State,
-    work: &mut Work,
-) -> Result<Report, Failure> {
-    match input.solver {
-        Solver::Tree(settings) => tree::substep(model, input, settings, (h, after), state, &mut work.tree),
+/// One part of a step. On failure the state is that of the part's start.
+fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    let part = (span.h, span.after);
+    let done = match input.solver {
+        // It writes only what succeeded, and the joints' memory itself.
+        Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree),
+        Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
+            impulse::substep(model, input, settings, part, state, work)
+        }),
+        Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
+            assembly::substep(model, input, settings, part, state, work)
+        }),
+        Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
+            reduced::substep(model, input, settings, part, state, work)
+        }),
+    };
+    if done.is_ok() {
+        state.last_dt = span.h;
     }
+    done
+}
+
+/// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; what only solver
+/// `tree` remembers is forgotten.
+fn restoring(
+    state: &mut State,
+    start: &mut State,
+    part: impl FnOnce(&mut State) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    start.clone_from(state);
+    let done = part(state).and_then(|report| match state.bodies.iter().position(|b| !b.is_finite()) {
+        None => Ok(report),
+        Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
+    });
+    match done {
+        Ok(_) => state.remembers = false,
+        Err(_) => state.clone_from(start),
+    }
+    done
 }
 
 /// Whether a state is finite with unit orientations, without a branch for each number: anything not finite times zero is not a number.
@@ -386,12 +480,7 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
             return Err(StepError::Mismatch { what, found, expected });
         }
     }
-    if let Some(&id) = model.topology().loops.first() {
-        return Err(StepError::Loops { joint: model.joint(id).name.clone() });
-    }
-    if let Solver::Tree(Tree { scheme: TreeScheme::Exact, .. }) = input.solver {
-        tree::assemble::check(model)?;
-    }
+    input.solver.takes(model, input)?;
     if !looks_sound(state) {
         if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
             return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
@@ -453,6 +542,9 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         {
             return wrong(name(), "its servo target is not finite");
         }
+        if !joint.drive.is_finite() {
+            return wrong(name(), "its prescribed motion is not finite");
+        }
     }
     for (i, target) in input.targets.iter().enumerate() {
         if let Some(t) = target
@@ -471,6 +563,14 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         let finite = drag.point.is_finite() && drag.target.is_finite() && drag.target_velocity.is_finite();
         if !(finite && scale(drag.stiffness) && scale(drag.damping)) {
             return wrong(format!("drag {i}"), "a number is negative or not finite");
+        }
+    }
+    for (i, grip) in input.grips.iter().enumerate() {
+        if grip.body.index() >= model.bodies().len() {
+            return wrong(format!("grip {i}"), "its body does not exist");
+        }
+        if !grip.is_sound() {
+            return wrong(format!("grip {i}"), "a number is not finite or its rotation is not a unit quaternion");
         }
     }
     for (i, (body, wrench)) in input.wrenches.iter().enumerate() {

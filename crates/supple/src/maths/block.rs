@@ -96,6 +96,12 @@ impl Block {
         self.at[row][col]
     }
 
+    /// Sets one entry.
+    pub fn set(&mut self, row: usize, col: usize, value: f64) {
+        assert!(row < self.rows && col < self.cols);
+        self.at[row][col] = value;
+    }
+
     /// Sets one row of six columns.
     pub fn set_row(&mut self, row: usize, values: &Vector) {
         assert!(row < self.rows && self.cols == 6);

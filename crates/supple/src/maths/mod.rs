@@ -5,6 +5,7 @@ pub mod lanes;
 pub mod pose;
 pub mod rotation;
 pub mod small;
+pub mod sparse;
 pub mod spatial;
 
 pub use pose::Pose;

@@ -100,6 +100,14 @@ impl State {
         }
     }
 
+    /// Takes every joint's angle from the poses, the value nearest the present one: turns go on being counted. Solvers call it after
+    /// moving the bodies.
+    pub fn follow_turns(&mut self, model: &Model) {
+        for (k, joint) in model.joints().iter().enumerate() {
+            self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), self.joints[k].angle);
+        }
+    }
+
     /// The rotation of a joint's child frame in its parent frame.
     pub fn relative_rotation(&self, model: &Model, joint: &Joint) -> DQuat {
         let a = self.bodies[joint.child.index()].orientation;

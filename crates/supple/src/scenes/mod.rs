@@ -5,6 +5,7 @@
 
 mod chain;
 mod hand;
+mod loops;
 mod parameters;
 mod pendulum;
 mod plant;
@@ -79,7 +80,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 11] = [
+static CATALOGUE: [SceneInfo; 14] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -156,6 +157,27 @@ static CATALOGUE: [SceneInfo; 11] = [
         units: &[""],
         summary: "a humanoid pulled by the left hand",
         build: robot::robot,
+    },
+    SceneInfo {
+        name: "fourbars",
+        parameters: "4",
+        units: &["four-bars"],
+        summary: "a row of four-bar linkages that share their rods",
+        build: loops::fourbars,
+    },
+    SceneInfo {
+        name: "ring",
+        parameters: "16,damping=0.002",
+        units: &["links", "N·m·s/rad"],
+        summary: "a closed chain hung from one point, level at the start",
+        build: loops::ring,
+    },
+    SceneInfo {
+        name: "ladder",
+        parameters: "8,damping=0.01",
+        units: &["rungs", "N·m·s/rad"],
+        summary: "a rope ladder hung from two points, level at the start",
+        build: loops::ladder,
     },
 ];
 

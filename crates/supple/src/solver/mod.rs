@@ -1,14 +1,30 @@
 //! The solvers: ways to move the same character. A closed set, so an enum.
 
+pub mod assembly;
+pub mod impulse;
+pub mod reduced;
 pub mod tree;
 
+pub use assembly::Assembly;
+pub use impulse::Impulse;
+pub use reduced::Reduced;
+
+use crate::input::{Drive, Input};
 use crate::maths::lanes::Instructions;
+use crate::model::Model;
+use crate::step::StepError;
 
 /// The method of a step and its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Solver {
     /// Implicit joint forces and implicit joint constraints in linear time [Hernández 2011].
     Tree(Tree),
+    /// Joints held by impulses, found by prediction and correction [Bender 2006]. Takes loops.
+    Impulse(Impulse),
+    /// Joints held by displacements, found iteratively within a budget [Faure 1998]. Takes loops and broken poses.
+    Assembly(Assembly),
+    /// Recursive hybrid dynamics in joint coordinates [Kim 2008]. No joint can open.
+    Reduced(Reduced),
 }
 
 impl Default for Solver {
@@ -22,6 +38,29 @@ impl Solver {
     pub fn name(&self) -> &'static str {
         match self {
             Solver::Tree(_) => "tree",
+            Solver::Impulse(_) => "impulse",
+            Solver::Assembly(_) => "assembly",
+            Solver::Reduced(_) => "reduced",
+        }
+    }
+
+    /// Every solver with its default settings.
+    pub fn all() -> [Solver; 4] {
+        [
+            Solver::default(),
+            Solver::Impulse(Impulse::default()),
+            Solver::Assembly(Assembly::default()),
+            Solver::Reduced(Reduced::default()),
+        ]
+    }
+
+    /// Whether this solver can take the model with this input; otherwise the first part it cannot take, and what to do.
+    pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
+        match self {
+            Solver::Tree(settings) => tree::takes(model, input, *settings),
+            Solver::Impulse(settings) => impulse::takes(model, input, *settings),
+            Solver::Assembly(settings) => assembly::takes(model, input, *settings),
+            Solver::Reduced(settings) => reduced::takes(model, input, *settings),
         }
     }
 }
@@ -104,4 +143,29 @@ pub enum Impulses {
     Skip,
     /// Yes, at about a fifth of the step's time.
     Keep,
+}
+
+/// Refuses grips, for the solvers that have no rows for them.
+pub(crate) fn no_grips(solver: &'static str, model: &Model, input: &Input) -> Result<(), StepError> {
+    match input.grips.first() {
+        None => Ok(()),
+        Some(grip) => Err(StepError::Unsupported {
+            solver,
+            part: format!("the grip on body \"{}\"", model.bodies().get(grip.body.index()).map_or("?", |b| &b.name)),
+            remedy: "pull with a stiff drag instead, or use solver impulse or assembly",
+        }),
+    }
+}
+
+/// Refuses prescribed motions, for the solvers in which joints move by forces alone.
+pub(crate) fn no_drives(solver: &'static str, model: &Model, input: &Input) -> Result<(), StepError> {
+    let forced = input.joints.iter().zip(model.joints()).find(|(j, _)| j.drive != Drive::Forces);
+    match forced {
+        None => Ok(()),
+        Some((_, joint)) => Err(StepError::Unsupported {
+            solver,
+            part: format!("the prescribed motion of joint \"{}\"", joint.name),
+            remedy: "use a servo instead, or solver reduced or assembly",
+        }),
+    }
 }

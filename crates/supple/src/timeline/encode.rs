@@ -4,11 +4,14 @@
 //! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
 
 use super::TakeError;
-use crate::input::{Drag, Input, JointInput, Target};
+use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
-use crate::solver::{Impulses, Mode, Solver, Threads, Tree, TreeScheme};
+use crate::solver::assembly::{Cut, Scheme};
+use crate::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
+use crate::solver::reduced::Springs;
+use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::{DQuat, DVec3};
 
 /// Appends `state`.
@@ -50,6 +53,7 @@ const JOINTS: u8 = 2;
 const TARGETS: u8 = 4;
 const DRAGS: u8 = 8;
 const WRENCHES: u8 = 16;
+const GRIPS: u8 = 32;
 
 /// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
 /// With no `before`, everything.
@@ -57,7 +61,7 @@ pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u
     let head = out.len();
     out.push(0);
     let mut same = Vec::new();
-    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES] {
+    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS] {
         let start = out.len();
         write_part(after, part, out);
         if let Some(before) = before {
@@ -85,6 +89,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         joints,
         targets,
         drags,
+        grips,
         wrenches,
     } = input;
     match part {
@@ -98,11 +103,12 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             out.push(u8::from(*torques));
         }
         JOINTS => put_list(out, joints, |out, joint| {
-            let JointInput { stiffness_scale, damping_scale, torque, servo } = joint;
+            let JointInput { stiffness_scale, damping_scale, torque, servo, drive } = joint;
             put_f64(out, *stiffness_scale);
             put_f64(out, *damping_scale);
             put_f64(out, *torque);
             put_servo(out, *servo);
+            put_drive(out, *drive);
         }),
         TARGETS => put_list(out, targets, |out, target| {
             out.push(u8::from(target.is_some()));
@@ -127,6 +133,16 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_vec3(out, *force);
             put_vec3(out, *torque);
         }),
+        GRIPS => put_list(out, grips, |out, grip| {
+            let Grip { body, point, target, rotation } = grip;
+            put_u32(out, body.0);
+            put_vec3(out, *point);
+            put_vec3(out, *target);
+            out.push(u8::from(rotation.is_some()));
+            if let Some(q) = rotation {
+                put_quat(out, *q);
+            }
+        }),
         _ => unreachable!("the parts are those above"),
     }
 }
@@ -144,12 +160,13 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         input.torques = from.flag()?;
     }
     if parts & JOINTS != 0 {
-        input.joints = from.list(25, |from| {
+        input.joints = from.list(26, |from| {
             Ok(JointInput {
                 stiffness_scale: from.f64()?,
                 damping_scale: from.f64()?,
                 torque: from.f64()?,
                 servo: from.servo()?,
+                drive: from.drive()?,
             })
         })?;
     }
@@ -178,7 +195,14 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         input.wrenches =
             from.list(52, |from| Ok((BodyId(from.u32()?), Wrench { force: from.vec3()?, torque: from.vec3()? })))?;
     }
-    if parts >= 32 {
+    if parts & GRIPS != 0 {
+        input.grips = from.list(53, |from| {
+            let (body, point, target) = (BodyId(from.u32()?), from.vec3()?, from.vec3()?);
+            let rotation = if from.flag()? { Some(from.quat()?) } else { None };
+            Ok(Grip { body, point, target, rotation })
+        })?;
+    }
+    if parts >= 64 {
         return Err(TakeError::damaged("an input names parts that do not exist"));
     }
     Ok(())
@@ -229,34 +253,83 @@ fn put_servo(out: &mut Vec<u8>, servo: Option<ServoTarget>) {
         }
     }
 }
+fn put_drive(out: &mut Vec<u8>, drive: Drive) {
+    let (kind, numbers) = match drive {
+        Drive::Forces => return out.push(0),
+        Drive::Velocity(x) => (1, x),
+        Drive::Acceleration(x) => (2, x),
+    };
+    out.push(kind);
+    numbers.into_iter().for_each(|x| put_f64(out, x));
+}
 fn put_solver(out: &mut Vec<u8>, solver: Solver) {
     match solver {
         Solver::Tree(Tree { scheme, depth, instructions, threads, impulses }) => {
             out.push(0);
             put_u32(out, depth);
-            out.push(match scheme {
-                TreeScheme::Published => 0,
-                TreeScheme::Exact => 1,
-                TreeScheme::Acceleration => 2,
-                TreeScheme::Midpoint(Mode::Fast) => 3,
-                TreeScheme::Midpoint(Mode::Default) => 4,
-                TreeScheme::Midpoint(Mode::Accurate) => 5,
-                TreeScheme::Midpoint(Mode::Conservative) => 6,
-            });
-            out.push(match instructions {
-                Instructions::Best => 0,
-                Instructions::Baseline => 1,
-            });
-            out.push(match threads {
-                Threads::One => 0,
-                Threads::Many => 1,
-            });
-            out.push(match impulses {
-                Impulses::Skip => 0,
-                Impulses::Keep => 1,
-            });
+            put_choice(out, scheme, &SCHEMES);
+            put_choice(out, instructions, &INSTRUCTIONS);
+            put_choice(out, threads, &THREADS);
+            put_choice(out, impulses, &IMPULSES);
+        }
+        Solver::Impulse(Impulse {
+            variant,
+            rows,
+            elimination,
+            tolerance,
+            velocity_tolerance,
+            velocity_correction,
+            iterations,
+        }) => {
+            out.push(1);
+            put_choice(out, variant, &VARIANTS);
+            put_choice(out, rows, &ROWS);
+            put_choice(out, elimination, &ELIMINATIONS);
+            put_f64(out, tolerance);
+            put_f64(out, velocity_tolerance);
+            put_choice(out, velocity_correction, &CORRECTIONS);
+            put_u32(out, iterations);
+        }
+        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut }) => {
+            out.push(2);
+            put_choice(out, scheme, &ASSEMBLY_SCHEMES);
+            put_u32(out, outer);
+            put_u32(out, inner);
+            put_f64(out, tolerance);
+            put_f64(out, truncation);
+            put_choice(out, cut, &CUTS);
+        }
+        Solver::Reduced(Reduced { springs }) => {
+            out.push(3);
+            put_choice(out, springs, &SPRINGS);
         }
     }
+}
+
+// The settings of the solvers by the number that stands for them: new ones go to the end.
+const SCHEMES: [TreeScheme; 7] = [
+    TreeScheme::Published,
+    TreeScheme::Exact,
+    TreeScheme::Acceleration,
+    TreeScheme::Midpoint(Mode::Fast),
+    TreeScheme::Midpoint(Mode::Default),
+    TreeScheme::Midpoint(Mode::Accurate),
+    TreeScheme::Midpoint(Mode::Conservative),
+];
+const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Baseline];
+const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
+const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];
+const VARIANTS: [Variant; 2] = [Variant::System, Variant::JointByJoint];
+const ROWS: [Rows; 2] = [Rows::Start, Rows::Predicted];
+const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
+const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
+const ASSEMBLY_SCHEMES: [Scheme; 3] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte];
+const CUTS: [Cut; 2] = [Cut::EachBody, Cut::Whole];
+const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
+
+fn put_choice<T: PartialEq>(out: &mut Vec<u8>, choice: T, choices: &[T]) {
+    let number = choices.iter().position(|c| *c == choice).expect("every choice is in its list");
+    out.push(number as u8);
 }
 
 /// Bytes that are read from the front. Every length is checked against what is left before anything is set aside for it.
@@ -329,24 +402,52 @@ impl<'a> Bytes<'a> {
         let k = usize::from(self.u8()?);
         choices.get(k).copied().ok_or(TakeError::damaged("a setting of the solver is unknown"))
     }
+    fn six(&mut self) -> Result<[f64; 6], TakeError> {
+        let mut numbers = [0.0; 6];
+        for x in &mut numbers {
+            *x = self.f64()?;
+        }
+        Ok(numbers)
+    }
+    fn drive(&mut self) -> Result<Drive, TakeError> {
+        Ok(match self.u8()? {
+            0 => Drive::Forces,
+            1 => Drive::Velocity(self.six()?),
+            2 => Drive::Acceleration(self.six()?),
+            _ => return Err(TakeError::damaged("a drive of an unknown kind")),
+        })
+    }
     fn solver(&mut self) -> Result<Solver, TakeError> {
-        self.choice(&[()])?; // tree is the only one
-        let depth = self.u32()?;
-        Ok(Solver::Tree(Tree {
-            scheme: self.choice(&[
-                TreeScheme::Published,
-                TreeScheme::Exact,
-                TreeScheme::Acceleration,
-                TreeScheme::Midpoint(Mode::Fast),
-                TreeScheme::Midpoint(Mode::Default),
-                TreeScheme::Midpoint(Mode::Accurate),
-                TreeScheme::Midpoint(Mode::Conservative),
-            ])?,
-            depth,
-            instructions: self.choice(&[Instructions::Best, Instructions::Baseline])?,
-            threads: self.choice(&[Threads::One, Threads::Many])?,
-            impulses: self.choice(&[Impulses::Skip, Impulses::Keep])?,
-        }))
+        Ok(match self.choice(&[0, 1, 2, 3])? {
+            0 => {
+                let depth = self.u32()?;
+                Solver::Tree(Tree {
+                    scheme: self.choice(&SCHEMES)?,
+                    depth,
+                    instructions: self.choice(&INSTRUCTIONS)?,
+                    threads: self.choice(&THREADS)?,
+                    impulses: self.choice(&IMPULSES)?,
+                })
+            }
+            1 => Solver::Impulse(Impulse {
+                variant: self.choice(&VARIANTS)?,
+                rows: self.choice(&ROWS)?,
+                elimination: self.choice(&ELIMINATIONS)?,
+                tolerance: self.f64()?,
+                velocity_tolerance: self.f64()?,
+                velocity_correction: self.choice(&CORRECTIONS)?,
+                iterations: self.u32()?,
+            }),
+            2 => Solver::Assembly(Assembly {
+                scheme: self.choice(&ASSEMBLY_SCHEMES)?,
+                outer: self.u32()?,
+                inner: self.u32()?,
+                tolerance: self.f64()?,
+                truncation: self.f64()?,
+                cut: self.choice(&CUTS)?,
+            }),
+            _ => Solver::Reduced(Reduced { springs: self.choice(&SPRINGS)? }),
+        })
     }
 }
 
@@ -379,6 +480,8 @@ mod tests {
         full.joint_mut(&scene.model, 3).servo = Some(ServoTarget::Position { position: 0.2, rate: -1.0 });
         full.joint_mut(&scene.model, 4).servo = Some(ServoTarget::Rate(2.0));
         full.targets[5] = None;
+        full.joint_mut(&scene.model, 5).drive = Drive::Velocity([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        full.grips.push(Grip { body: BodyId(2), point: DVec3::X, target: DVec3::Y, rotation: Some(DQuat::IDENTITY) });
         full.wrenches.push((BodyId(3), Wrench { force: DVec3::X, torque: DVec3::Y }));
         full.drags.push(Drag {
             body: BodyId(1),
@@ -402,6 +505,14 @@ mod tests {
         write_input(Some(&full), &next, &mut bytes);
         read_input(&mut Bytes(&bytes), &mut back).unwrap();
         assert_eq!(back, next);
+
+        for solver in Solver::all() {
+            next.solver = solver;
+            bytes.clear();
+            write_input(Some(&full), &next, &mut bytes);
+            read_input(&mut Bytes(&bytes), &mut back).unwrap();
+            assert_eq!(back, next);
+        }
 
         bytes.clear();
         write_input(Some(&next), &next, &mut bytes);

@@ -8,7 +8,7 @@ use super::{TakeError, Timeline};
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
 /// Version of the format. A file of another version is refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A take file as read.
 #[derive(Clone, Debug, PartialEq)]

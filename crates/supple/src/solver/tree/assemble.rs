@@ -91,7 +91,7 @@ pub struct Uncoupled(pub usize);
 /// Whether the model can be solved in this form: a tree, its anchor springs only between neighbours or to the world.
 pub fn check(model: &Model) -> Result<(), StepError> {
     if let Some(&id) = model.topology().loops.first() {
-        return Err(StepError::Loops { joint: model.joint(id).name.clone() });
+        return Err(StepError::loops("tree", model, id));
     }
     let topology = model.topology();
     for spring in model.anchor_springs() {

@@ -7,6 +7,7 @@
 pub mod acceleration;
 pub mod assemble;
 mod couple;
+mod general;
 mod kernel;
 pub mod kkt;
 mod loads;
@@ -22,7 +23,7 @@ use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
 use crate::maths::small::V3;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::{Impulses, Threads, Tree, TreeScheme};
-use crate::step::{Failure, Report};
+use crate::step::{Failure, Report, Span, StepError};
 use couple::Couple;
 use midpoint::MidpointWork;
 use plan::{FLIPPED, Link, NONE, Plan};
@@ -39,6 +40,7 @@ pub(crate) struct TreeWork {
     /// Made when a scheme first asks for it.
     kkt: Option<kkt::KktWork>,
     midpoint: Option<MidpointWork>,
+    general: Option<general::GeneralWork>,
 }
 
 /// The arrays of one character, for the instructions in use.
@@ -60,6 +62,7 @@ impl TreeWork {
             impulses: Vec::new(),
             kkt: None,
             midpoint: None,
+            general: None,
         }
     }
 
@@ -77,17 +80,43 @@ impl TreeWork {
     }
 }
 
-/// One part `h` of a step, `after` seconds before the step's end. On failure the state is as it was.
+/// What solver `tree` does not take.
+pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), StepError> {
+    crate::solver::no_drives("tree", model, input)?;
+    if let TreeScheme::Midpoint(_) = settings.scheme {
+        return Ok(());
+    }
+    if let Some(&id) = model.topology().loops.first() {
+        return Err(StepError::loops("tree", model, id));
+    }
+    crate::solver::no_grips("tree", model, input)?;
+    match settings.scheme {
+        TreeScheme::Exact => assemble::check(model),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a step is more than the tree alone can do.
+fn is_general(model: &Model, input: &Input) -> bool {
+    !model.topology().is_tree() || !input.grips.is_empty()
+}
+
+/// One part of a step. On failure the state is as it was.
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
     settings: Tree,
-    (h, after): (f64, f64),
+    span: Span,
     state: &mut State,
     work: &mut TreeWork,
 ) -> Result<Report, Failure> {
+    let Span { h, after, .. } = span;
     work.impulses.clear();
     if let TreeScheme::Midpoint(mode) = settings.scheme {
+        if is_general(model, input) {
+            let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
+            return general::substep(model, input, span, work.plan.reach, state, general);
+        }
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));
         let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, midpoint)?;

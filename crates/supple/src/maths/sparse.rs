@@ -1,0 +1,638 @@
+//! Symmetric matrices of small blocks, and their factorisation `P H Pᵀ = L D Lᵀ` with an order that keeps fill small.
+//!
+//! A node is a body (six numbers), a joint (its rows) or anything else of at most six numbers; an edge says that two nodes share a block.
+//! The order is found once, by minimum degree on the graph of nodes: on the graph of a tree it eliminates leaves first and nothing fills
+//! in, so that the cost is that of the tree order [Hernández 2011, §3.3]; loops fill in along their paths only. After that nothing
+//! allocates.
+//!
+//! The matrix may be definite, or quasi-definite, `[A Jᵀ; J −μ]` with A and μ positive: then every order of elimination has pivots that
+//! are definite, positive for A and negative for the rows. No pivoting between nodes is done or needed. A matrix with μ tiny or zero
+//! may meet a pivot that is singular to rounding: [`Ldl::factor`] names its node.
+//!
+//! Blocks are stored 6×6, smaller nodes padded by ones on their diagonal: straight-line code for all.
+
+use super::block::{Block, Vector};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+type Mat = [[f64; 6]; 6];
+const ZERO: Mat = [[0.0; 6]; 6];
+
+/// A symmetric matrix of blocks: those on the diagonal and those of the edges.
+#[derive(Clone, Debug)]
+pub struct Sparse {
+    /// Numbers of each node.
+    sizes: Vec<u8>,
+    /// Edges (row, column) with row > column, sorted by row, then column.
+    edges: Vec<(u32, u32)>,
+    /// The edges of row i are `first[i]..first[i + 1]`.
+    first: Vec<u32>,
+    diagonal: Vec<Mat>,
+    lower: Vec<Mat>,
+}
+
+/// Where the block of two nodes is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    index: u32,
+    kind: SlotKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlotKind {
+    Diagonal,
+    AsGiven,
+    Transposed,
+}
+
+impl Sparse {
+    /// A zero matrix over nodes of these sizes, 0 to 6, with a block for each edge. Edges may come in any order and more than once.
+    pub fn new(sizes: &[usize], edges: &[(usize, usize)]) -> Sparse {
+        assert!(sizes.iter().all(|&n| n <= 6));
+        let mut sorted: Vec<(u32, u32)> =
+            edges.iter().filter(|(i, j)| i != j).map(|&(i, j)| (i.max(j) as u32, i.min(j) as u32)).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut first = vec![0u32; sizes.len() + 1];
+        for &(i, _) in &sorted {
+            first[i as usize + 1] += 1;
+        }
+        for i in 0..sizes.len() {
+            first[i + 1] += first[i];
+        }
+        Sparse {
+            sizes: sizes.iter().map(|&n| n as u8).collect(),
+            first,
+            diagonal: vec![ZERO; sizes.len()],
+            lower: vec![ZERO; sorted.len()],
+            edges: sorted,
+        }
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Makes every block zero.
+    pub fn clear(&mut self) {
+        self.diagonal.fill(ZERO);
+        self.lower.fill(ZERO);
+    }
+
+    /// Where the block in the rows of node `i` and the columns of node `j` is. Panics when there is no such edge.
+    pub fn slot(&self, i: usize, j: usize) -> Slot {
+        if i == j {
+            return Slot { index: i as u32, kind: SlotKind::Diagonal };
+        }
+        let (row, col, kind) = if i > j { (i, j, SlotKind::AsGiven) } else { (j, i, SlotKind::Transposed) };
+        let (from, to) = (self.first[row] as usize, self.first[row + 1] as usize);
+        let found = self.edges[from..to].binary_search(&(row as u32, col as u32)).expect("the edge was declared");
+        Slot { index: (from + found) as u32, kind }
+    }
+
+    /// Adds `block` in the rows of node `i` and the columns of node `j`, and its transpose across the diagonal. On the diagonal it is
+    /// added once and must be symmetric.
+    pub fn add(&mut self, i: usize, j: usize, block: &Block) {
+        self.add_to(self.slot(i, j), block);
+    }
+
+    /// As [`add`](Self::add), the place being known.
+    pub fn add_to(&mut self, slot: Slot, block: &Block) {
+        let k = slot.index as usize;
+        let (rows, cols) = (block.rows(), block.cols());
+        match slot.kind {
+            SlotKind::Diagonal => add_block(&mut self.diagonal[k], block, rows, cols),
+            SlotKind::AsGiven => add_block(&mut self.lower[k], block, rows, cols),
+            SlotKind::Transposed => {
+                for r in 0..rows {
+                    for c in 0..cols {
+                        self.lower[k][c][r] += block.get(r, c);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds `x` to each diagonal number of node `i`.
+    pub fn add_diagonal(&mut self, i: usize, x: f64) {
+        for k in 0..self.sizes[i] as usize {
+            self.diagonal[i][k][k] += x;
+        }
+    }
+
+    /// The sum of the diagonal of node `i`.
+    pub fn trace(&self, i: usize) -> f64 {
+        (0..self.sizes[i] as usize).map(|k| self.diagonal[i][k][k]).sum()
+    }
+
+    /// `r −= H x`, by nodes.
+    pub fn subtract_product(&self, x: &[Vector], r: &mut [Vector]) {
+        for (i, d) in self.diagonal.iter().enumerate() {
+            subtract_times(&mut r[i], d, &x[i]);
+        }
+        for (&(i, j), block) in self.edges.iter().zip(&self.lower) {
+            let (i, j) = (i as usize, j as usize);
+            subtract_times(&mut r[i], block, &x[j]);
+            subtract_transpose_times(&mut r[j], block, &x[i]);
+        }
+    }
+}
+
+fn add_block(to: &mut Mat, block: &Block, rows: usize, cols: usize) {
+    for r in 0..rows {
+        for c in 0..cols {
+            to[r][c] += block.get(r, c);
+        }
+    }
+}
+
+#[inline]
+fn subtract_times(y: &mut Vector, m: &Mat, x: &Vector) {
+    for r in 0..6 {
+        let row = &m[r];
+        y[r] -= (row[0] * x[0] + row[1] * x[1]) + (row[2] * x[2] + row[3] * x[3]) + (row[4] * x[4] + row[5] * x[5]);
+    }
+}
+
+#[inline]
+fn subtract_transpose_times(y: &mut Vector, m: &Mat, x: &Vector) {
+    for r in 0..6 {
+        for c in 0..6 {
+            y[c] -= m[r][c] * x[r];
+        }
+    }
+}
+
+/// The factors of a [`Sparse`].
+#[derive(Clone, Debug)]
+pub struct Ldl {
+    /// Nodes in the order of elimination; below, "column" and "row" count in that order.
+    order: Vec<u32>,
+    sizes: Vec<u8>,
+    /// The blocks below the diagonal of column k are `first[k]..first[k + 1]`.
+    first: Vec<u32>,
+    /// The row of each block, ascending within a column.
+    rows: Vec<u32>,
+    /// For column k, from `first_target[k]`: the block that each pair (a, b), b < a, of its blocks is subtracted from.
+    targets: Vec<u32>,
+    first_target: Vec<u32>,
+    /// Where the edges of the matrix go: a block, and whether it is transposed there.
+    scatter: Vec<(u32, bool)>,
+    /// Pivots, factored, and `L` below them.
+    pivots: Vec<Pivot>,
+    lower: Vec<Mat>,
+    /// The blocks of one column before they are divided by the pivot.
+    panel: Vec<Mat>,
+    permuted: Vec<Vector>,
+}
+
+/// `L D Lᵀ` of a pivot, the unit diagonal left out and `1/d` kept.
+#[derive(Clone, Copy, Debug)]
+struct Pivot {
+    l: Mat,
+    inverse: [f64; 6],
+}
+
+/// Below this share of its diagonal number before elimination a pivot is rounding and nothing else.
+const ROUNDING: f64 = 1e-14;
+
+impl Ldl {
+    /// Finds the order for matrices with the blocks of `matrix`, whatever their values.
+    pub fn new(matrix: &Sparse) -> Ldl {
+        let n = matrix.nodes();
+        let (order, columns) = minimum_degree(n, &matrix.edges);
+        let mut place = vec![0u32; n];
+        for (k, &node) in order.iter().enumerate() {
+            place[node as usize] = k as u32;
+        }
+        let mut first = Vec::with_capacity(n + 1);
+        let mut rows: Vec<u32> = Vec::new();
+        first.push(0);
+        for column in &columns {
+            let start = rows.len();
+            rows.extend(column.iter().map(|&node| place[node as usize]));
+            rows[start..].sort_unstable();
+            first.push(rows.len() as u32);
+        }
+        let block_at = |row: u32, column: usize| -> u32 {
+            let (from, to) = (first[column] as usize, first[column + 1] as usize);
+            (from + rows[from..to].binary_search(&row).expect("elimination fills this block in")) as u32
+        };
+        let (mut targets, mut first_target) = (Vec::new(), Vec::with_capacity(n + 1));
+        for k in 0..n {
+            first_target.push(targets.len() as u32);
+            let column = &rows[first[k] as usize..first[k + 1] as usize];
+            for (a, &row) in column.iter().enumerate() {
+                targets.extend(column[..a].iter().map(|&b| block_at(row, b as usize)));
+            }
+        }
+        let scatter = matrix.edges.iter().map(|&(i, j)| {
+            let (p, q) = (place[i as usize], place[j as usize]);
+            if p > q { (block_at(p, q as usize), false) } else { (block_at(q, p as usize), true) }
+        });
+        let widest = (0..n).map(|k| (first[k + 1] - first[k]) as usize).max().unwrap_or(0);
+        Ldl {
+            scatter: scatter.collect(),
+            sizes: order.iter().map(|&node| matrix.sizes[node as usize]).collect(),
+            pivots: vec![Pivot { l: ZERO, inverse: [1.0; 6] }; n],
+            lower: vec![ZERO; rows.len()],
+            panel: vec![ZERO; widest],
+            permuted: vec![[0.0; 6]; n],
+            order,
+            first,
+            rows,
+            targets,
+            first_target,
+        }
+    }
+
+    /// Blocks below the diagonal, fill included: a measure of the cost.
+    pub fn blocks(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Products of blocks in a factorisation.
+    pub fn products(&self) -> usize {
+        self.targets.len() + 2 * self.rows.len()
+    }
+
+    /// Nodes in the order of elimination.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// Factors `matrix`, which has the edges this was made for. On failure names the node whose pivot is singular or not finite.
+    pub fn factor(&mut self, matrix: &Sparse) -> Result<(), usize> {
+        assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.scatter.len());
+        self.lower.fill(ZERO);
+        for (pivot, &node) in self.pivots.iter_mut().zip(&self.order) {
+            pivot.l = matrix.diagonal[node as usize];
+        }
+        for (block, &(to, transposed)) in matrix.lower.iter().zip(&self.scatter) {
+            self.lower[to as usize] = if transposed { transpose(block) } else { *block };
+        }
+        for k in 0..self.order.len() {
+            let node = self.order[k] as usize;
+            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
+        }
+        Ok(())
+    }
+
+    /// Eliminates column k:  `L_i = B_i D⁻¹`,  `H_ij −= L_i B_jᵀ` for all pairs of its blocks.
+    fn eliminate(&mut self, k: usize, given: &Mat) -> Option<()> {
+        let size = self.sizes[k] as usize;
+        let pivot = &mut self.pivots[k];
+        pivot.factor(size, given)?;
+        let pivot = *pivot;
+        let (from, to) = (self.first[k] as usize, self.first[k + 1] as usize);
+        let panel = &mut self.panel[..to - from];
+        let mut target = self.first_target[k] as usize;
+        for a in 0..to - from {
+            let b_a = self.lower[from + a];
+            panel[a] = b_a;
+            let l_a = pivot.divide(&b_a);
+            self.lower[from + a] = l_a;
+            for b in panel[..a].iter() {
+                subtract_product_transposed(&mut self.lower[self.targets[target] as usize], &l_a, b);
+                target += 1;
+            }
+            let row = self.rows[from + a] as usize;
+            subtract_product_transposed(&mut self.pivots[row].l, &l_a, &b_a);
+        }
+        Some(())
+    }
+
+    /// `x ← H⁻¹ x`, by nodes; of a node smaller than six the rest must be zero and stays so.
+    pub fn solve(&mut self, x: &mut [Vector]) {
+        let y = &mut self.permuted;
+        for (y, &node) in y.iter_mut().zip(&self.order) {
+            *y = x[node as usize];
+        }
+        for k in 0..y.len() {
+            let y_k = y[k];
+            for b in self.first[k] as usize..self.first[k + 1] as usize {
+                subtract_times(&mut y[self.rows[b] as usize], &self.lower[b], &y_k);
+            }
+        }
+        for k in (0..y.len()).rev() {
+            let mut y_k = self.pivots[k].solve(&y[k]);
+            for b in self.first[k] as usize..self.first[k + 1] as usize {
+                subtract_transpose_times(&mut y_k, &self.lower[b], &y[self.rows[b] as usize]);
+            }
+            y[k] = y_k;
+        }
+        for (y, &node) in y.iter().zip(&self.order) {
+            x[node as usize] = *y;
+        }
+    }
+}
+
+fn transpose(m: &Mat) -> Mat {
+    std::array::from_fn(|r| std::array::from_fn(|c| m[c][r]))
+}
+
+/// `h −= l bᵀ`.
+#[inline]
+fn subtract_product_transposed(h: &mut Mat, l: &Mat, b: &Mat) {
+    let bt = transpose(b);
+    for r in 0..6 {
+        for k in 0..6 {
+            for c in 0..6 {
+                h[r][c] -= l[r][k] * bt[k][c];
+            }
+        }
+    }
+}
+
+impl Pivot {
+    /// Factors `l` in place; rows from `size` on become those of the identity. `given` is the block before any elimination.
+    fn factor(&mut self, size: usize, given: &Mat) -> Option<()> {
+        let a = self.l;
+        let (mut l, mut d) = (ZERO, [1.0; 6]);
+        self.inverse = [1.0; 6];
+        for j in 0..size {
+            let mut dj = a[j][j];
+            for k in 0..j {
+                dj -= l[j][k] * l[j][k] * d[k];
+            }
+            // Before elimination the rows of joints are 0 or −μ: what was taken off then says how large the number was.
+            let scale = given[j][j].abs().max((a[j][j] - given[j][j]).abs());
+            let same_sign = dj * d[0] > 0.0 || j == 0;
+            if !(same_sign && dj.is_finite() && dj.abs() > ROUNDING * scale) {
+                return None;
+            }
+            d[j] = dj;
+            self.inverse[j] = 1.0 / dj;
+            for i in j + 1..size {
+                let mut x = a[i][j];
+                for k in 0..j {
+                    x -= l[i][k] * d[k] * l[j][k];
+                }
+                l[i][j] = x * self.inverse[j];
+            }
+        }
+        self.l = l;
+        Some(())
+    }
+
+    /// `D⁻¹ x`.
+    fn solve(&self, x: &Vector) -> Vector {
+        let mut y = *x;
+        for i in 1..6 {
+            for k in 0..i {
+                y[i] -= self.l[i][k] * y[k];
+            }
+        }
+        for i in (0..6).rev() {
+            y[i] *= self.inverse[i];
+            for k in i + 1..6 {
+                y[i] -= self.l[k][i] * y[k];
+            }
+        }
+        y
+    }
+
+    /// `b D⁻¹`, all rows of b at once.
+    fn divide(&self, b: &Mat) -> Mat {
+        let mut y = transpose(b); // D⁻¹ bᵀ, row by row
+        for i in 1..6 {
+            for k in 0..i {
+                for c in 0..6 {
+                    y[i][c] -= self.l[i][k] * y[k][c];
+                }
+            }
+        }
+        for i in (0..6).rev() {
+            for c in 0..6 {
+                y[i][c] *= self.inverse[i];
+            }
+            for k in i + 1..6 {
+                for c in 0..6 {
+                    y[i][c] -= self.l[k][i] * y[k][c];
+                }
+            }
+        }
+        transpose(&y)
+    }
+}
+
+/// The order of elimination, and for each node of it the nodes it is then connected with. Among nodes of the same degree the
+/// first goes first, so that the order is that of the numbering.
+fn minimum_degree(n: usize, edges: &[(u32, u32)]) -> (Vec<u32>, Vec<Vec<u32>>) {
+    let mut near: Vec<Vec<u32>> = vec![Vec::new(); n];
+    for &(i, j) in edges {
+        near[i as usize].push(j);
+        near[j as usize].push(i);
+    }
+    near.iter_mut().for_each(|list| list.sort_unstable());
+    let mut queue: BinaryHeap<Reverse<(usize, u32)>> = (0..n).map(|i| Reverse((near[i].len(), i as u32))).collect();
+    let (mut order, mut columns) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    let mut done = vec![false; n];
+    let mut merged = Vec::new();
+    while let Some(Reverse((degree, v))) = queue.pop() {
+        if done[v as usize] || degree != near[v as usize].len() {
+            continue; // an entry from before its degree changed
+        }
+        done[v as usize] = true;
+        let column = std::mem::take(&mut near[v as usize]);
+        for &u in &column {
+            // The neighbours of v become neighbours of one another.
+            merged.clear();
+            merge(&near[u as usize], &column, &mut merged);
+            merged.retain(|&w| w != u && w != v);
+            let list = &mut near[u as usize];
+            list.clear();
+            list.extend_from_slice(&merged);
+            queue.push(Reverse((list.len(), u)));
+        }
+        order.push(v);
+        columns.push(column);
+    }
+    (order, columns)
+}
+
+/// The union of two sorted lists.
+fn merge(a: &[u32], b: &[u32], out: &mut Vec<u32>) {
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let take_a = j == b.len() || (i < a.len() && a[i] <= b[j]);
+        let next = if take_a { a[i] } else { b[j] };
+        i += usize::from(i < a.len() && a[i] == next);
+        j += usize::from(j < b.len() && b[j] == next);
+        out.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nalgebra::{DMatrix, DVector};
+
+    /// Numbers in −1…1, the same in each run.
+    struct Random(u64);
+    impl Random {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        }
+        fn below(&mut self, n: usize) -> usize {
+            ((self.next() * 0.5 + 0.5) * n as f64) as usize % n
+        }
+        fn block(&mut self, rows: usize, cols: usize) -> Block {
+            let mut block = Block::zeros(rows, cols);
+            for r in 0..rows {
+                for c in 0..cols {
+                    block.set(r, c, self.next());
+                }
+            }
+            block
+        }
+    }
+
+    struct Case {
+        matrix: Sparse,
+        dense: DMatrix<f64>,
+        sizes: Vec<usize>,
+        offsets: Vec<usize>,
+    }
+
+    /// `[A Jᵀ; J −μ]`: bodies with definite blocks and couplings, rows between random bodies.
+    fn quasi_definite(bodies: usize, rows: usize, mu: f64, random: &mut Random) -> Case {
+        let sizes: Vec<usize> = (0..bodies + rows).map(|i| if i < bodies { 6 } else { 1 + random.below(6) }).collect();
+        let mut edges = Vec::new();
+        for i in 1..bodies {
+            edges.push((random.below(i), i)); // springs along a tree
+        }
+        for i in bodies..bodies + rows {
+            edges.push((i, random.below(bodies)));
+            edges.push((random.below(bodies), i));
+        }
+        let offsets: Vec<usize> = sizes.iter().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
+        let total = sizes.iter().sum();
+        let mut case =
+            Case { matrix: Sparse::new(&sizes, &edges), dense: DMatrix::zeros(total, total), sizes, offsets };
+        for i in 0..bodies {
+            let g = random.block(6, 6);
+            case.add(i, i, &g.times(&g.transposed()));
+            case.matrix.add_diagonal(i, 3.0);
+            (0..6).for_each(|k| case.dense[(6 * i + k, 6 * i + k)] += 3.0);
+        }
+        for (i, j) in edges {
+            if i < bodies && j < bodies {
+                // B = [g; −g]: definite, as a spring between two bodies is
+                let g = random.block(6, 6);
+                let k = g.times(&g.transposed());
+                let mut minus = Block::zeros(6, 6);
+                minus.add_scaled(-1.0, &k);
+                case.add(i, i, &k);
+                case.add(j, j, &k);
+                case.add(i, j, &minus);
+            } else {
+                let block = random.block(case.sizes[i], case.sizes[j]);
+                case.add(i, j, &block);
+            }
+        }
+        for i in bodies..bodies + rows {
+            case.matrix.add_diagonal(i, -mu);
+            let (o, n) = (case.offsets[i], case.sizes[i]);
+            (0..n).for_each(|k| case.dense[(o + k, o + k)] -= mu);
+        }
+        case
+    }
+
+    impl Case {
+        fn add(&mut self, i: usize, j: usize, block: &Block) {
+            self.matrix.add(i, j, block);
+            for r in 0..block.rows() {
+                for c in 0..block.cols() {
+                    let (p, q) = (self.offsets[i] + r, self.offsets[j] + c);
+                    self.dense[(p, q)] += block.get(r, c);
+                    if i != j {
+                        self.dense[(q, p)] += block.get(r, c);
+                    }
+                }
+            }
+        }
+
+        fn random_vector(&self, random: &mut Random) -> Vec<Vector> {
+            let vector = |n: &usize| std::array::from_fn(|k| if k < *n { random.next() } else { 0.0 });
+            self.sizes.iter().map(vector).collect()
+        }
+
+        fn flat(&self, x: &[Vector]) -> DVector<f64> {
+            DVector::from_iterator(self.dense.nrows(), x.iter().zip(&self.sizes).flat_map(|(x, &n)| x[..n].to_vec()))
+        }
+    }
+
+    #[test]
+    fn agrees_with_a_dense_solution() {
+        let mut random = Random(7);
+        let mut worst: f64 = 0.0;
+        for round in 0..60 {
+            let (bodies, rows) = (2 + random.below(20), random.below(25));
+            let mut case = quasi_definite(bodies, rows, 10f64.powi(-(round % 4)), &mut random);
+            let mut ldl = Ldl::new(&case.matrix);
+            ldl.factor(&case.matrix).unwrap();
+            let b = case.random_vector(&mut random);
+            let mut x = b.clone();
+            ldl.solve(&mut x);
+            let dense = case.dense.clone().lu().solve(&case.flat(&b)).unwrap();
+            worst = worst.max((case.flat(&x) - &dense).norm() / dense.norm());
+
+            // the product is that of the matrix
+            let mut r = b.clone();
+            case.matrix.subtract_product(&x, &mut r);
+            let by_hand = case.flat(&b) - &case.dense * case.flat(&x);
+            assert!((case.flat(&r) - by_hand).norm() < 1e-11 * (1.0 + dense.norm()));
+
+            // values may change, the order stays
+            case.matrix.clear();
+            (0..case.matrix.nodes()).for_each(|i| case.matrix.add_diagonal(i, 2.0));
+            ldl.factor(&case.matrix).unwrap();
+            let mut x = b.clone();
+            ldl.solve(&mut x);
+            assert!(x.iter().zip(&b).all(|(x, b)| (0..6).all(|k| x[k] == 0.5 * b[k])));
+        }
+        // condition numbers reach 1e5 here; the error is theirs times rounding
+        assert!(worst < 1e-10, "{worst:e}");
+    }
+
+    #[test]
+    fn nothing_fills_in_on_a_tree() {
+        let mut random = Random(3);
+        for bodies in [2, 10, 100, 1000] {
+            // body i, joint bodies + i to its parent, springs beside it
+            let mut edges = Vec::new();
+            for i in 1..bodies {
+                let parent = random.below(i);
+                edges.extend([(bodies + i, i), (bodies + i, parent), (i, parent)]);
+            }
+            let sizes = vec![6; 2 * bodies];
+            let matrix = Sparse::new(&sizes, &edges);
+            assert_eq!(Ldl::new(&matrix).blocks(), edges.len());
+        }
+    }
+
+    #[test]
+    fn a_ring_fills_in_linearly() {
+        let blocks = |n: usize| {
+            let edges: Vec<(usize, usize)> = (0..n).flat_map(|i| [(n + i, i), (n + i, (i + 1) % n)]).collect();
+            Ldl::new(&Sparse::new(&vec![6; 2 * n], &edges)).blocks()
+        };
+        // a cycle of m nodes: m edges, and one more block for each node but the last three
+        assert_eq!([blocks(10), blocks(1000)], [4 * 10 - 3, 4 * 1000 - 3]);
+    }
+
+    #[test]
+    fn a_singular_pivot_is_named() {
+        let mut matrix = Sparse::new(&[6, 3], &[(0, 1)]);
+        matrix.add_diagonal(0, 1.0);
+        let mut ldl = Ldl::new(&matrix);
+        assert_eq!(ldl.factor(&matrix), Err(1)); // a joint without rows
+        matrix.add_diagonal(1, f64::NAN);
+        assert_eq!(ldl.factor(&matrix), Err(1));
+        matrix.clear();
+        assert_eq!(ldl.factor(&matrix), Err(0));
+    }
+}

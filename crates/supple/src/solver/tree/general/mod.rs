@@ -1,0 +1,291 @@
+//! The step of solver `tree` for whatever is more than a tree: loops and grips.
+//!
+//! Joints act by impulses at both ends of the step, so that they are closed at its end and stay closed: the scheme of RATTLE [Andersen 1983]
+//! with implicit forces. With p the momenta, v the velocity with which the bodies drift, J0 and J1 the rows of the joints at both ends:
+//!
+//! ```text
+//! p(v)  = p0 + S(v) + J0ᵀ λ0        q1 = q0 ⊕ h v,   C(q1) = 0                                               (1)
+//! p1    = p(v) + S'(v) + J1ᵀ λ1     J1 v1 = 0                                                                (2)
+//! ```
+//! S and S' are the impulses of forces. A force that h resolves acts by half its impulse of the midpoint in each, so that its energy is kept; one
+//! that h does not resolve acts in (1) alone, by the backward rule, so that it settles:
+//!
+//! ```text
+//! resolved      S = S' = ½h (W − ½h K v − D v)
+//! not resolved  S = h (W − h K v − D v),   S' = 0                                                            (3)
+//! ```
+//! p(v) has the inertia of the pose in the middle of the drift, which makes the angular momentum of a free body that of its true motion to
+//! second order, and exactly constant. (1) is solved by Newton's method with one factorisation, (2) is linear. Both matrices are
+//! `[A Jᵀ; J −μ]` over bodies, joints and grips, factored by [`Ldl`](crate::maths::sparse::Ldl): on a tree at the cost of the tree, with loops
+//! near it. Redundant rows (a planar four-bar in space) make `J A⁻¹ Jᵀ` singular; μ is there for them, and what it changes is taken
+//! back by the passes of Newton's method, since their residual is that of the system without it.
+
+mod system;
+
+use crate::forces::{self, Derivatives};
+use crate::input::Input;
+use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
+use crate::maths::rotation::{exp, turned_inertia};
+use crate::maths::{Pose, Twist, Wrench};
+use crate::measure;
+use crate::model::{BodyId, JointId, Model, State};
+use crate::step::{Failure, MAX_HALVINGS, Report, Span};
+use glam::DVec3;
+use system::{Kept, Part, System, Weight};
+
+/// Scratch of the general step.
+pub(super) struct GeneralWork {
+    system: System,
+    /// Forces of the step with their weights.
+    forces: Vec<Kept>,
+    /// Impulses of resolved forces, gravity and wrenches: S' of (2), by body.
+    second: Vec<Wrench>,
+    /// Momenta at the start, and those of the drift.
+    momenta: Vec<Vector>,
+    /// Poses at the end of the drift.
+    poses: Vec<Pose>,
+    /// The state to go back to.
+    start: State,
+}
+
+impl GeneralWork {
+    pub(super) fn new(model: &Model) -> GeneralWork {
+        let bodies = model.bodies().len();
+        GeneralWork {
+            system: System::new(model),
+            forces: Vec::new(),
+            second: vec![Wrench::ZERO; bodies],
+            momenta: vec![[0.0; 6]; bodies],
+            poses: vec![Pose::IDENTITY; bodies],
+            start: model.start(),
+        }
+    }
+}
+
+/// Newton ends when joints are closed to this share of the model's size \[m, and rad\] and the last correction was as small.
+const TOLERANCE: f64 = 1e-9;
+/// Passes before Newton has failed.
+const PASSES: u32 = 25;
+/// Largest rotation of a body in a part \[rad\].
+const LARGEST_TURN: f64 = 1.0;
+
+/// Growth of energy in a part that is still truncation, as a share of the energy at stake.
+const ENERGY_SLACK: f64 = 2e-4;
+
+/// Halvings that may be spent on a loss of energy: a motion that opens joints at its start must lose some.
+const HALVINGS_FOR_LOSS: u32 = 3;
+
+/// One part of a step. On failure the state is as it was; a part that may not be halved any more does not fail but for numbers that
+/// are none.
+pub(super) fn substep(
+    model: &Model,
+    input: &Input,
+    span: Span,
+    reach: f64,
+    state: &mut State,
+    work: &mut GeneralWork,
+) -> Result<Report, Failure> {
+    work.start.clone_from(state);
+    let part = Part { model, input, h: span.h, reach };
+    let done = work.advance(&part, span.halvings, state);
+    if done.is_err() {
+        state.clone_from(&work.start);
+        if span.halvings == 0 {
+            return Ok(stay(&part, state));
+        }
+    }
+    done
+}
+
+/// The last resort: for this part, the shortest there is, the bodies stay where they are and come to rest.
+fn stay(part: &Part<'_>, state: &mut State) -> Report {
+    state.bodies.iter_mut().for_each(|body| body.velocity = Twist::ZERO);
+    let gap = measure::joint_gap(part.model, state);
+    Report {
+        substeps: 1,
+        resorts: 1,
+        max_joint_gap: gap.distance,
+        max_joint_tilt: gap.tilt,
+        widest_joint: gap.joint,
+        ..Report::default()
+    }
+}
+
+impl GeneralWork {
+    fn advance(&mut self, part: &Part<'_>, halvings: u32, state: &mut State) -> Result<Report, Failure> {
+        let model = part.model;
+        let mut report = Report { substeps: 1, ..Report::default() };
+        self.system.fit(part);
+        report.limits_active = self.weigh_forces(part, state);
+        let kinetic = measure::kinetic_energy(model, state);
+
+        // (1): the drift
+        self.first_impulses(part, state);
+        self.system.assemble_first(part, state, &self.forces)?;
+        report.factorisations += 1;
+        self.drift(part, state, &mut report)?;
+
+        // (2): the velocities at its end
+        self.second_impulses(part);
+        for (body, pose) in state.bodies.iter_mut().zip(&self.poses) {
+            (body.position, body.orientation) = (pose.translation, pose.rotation);
+        }
+        self.system.assemble_second(part, state)?;
+        report.factorisations += 1;
+        report.solves += self.system.velocities(&self.momenta, &self.second);
+        for (body, v) in state.bodies.iter_mut().zip(self.system.solution()) {
+            body.velocity = to_twist(v);
+        }
+        self.check_energy(part, halvings, kinetic, state)?;
+
+        state.follow_turns(model);
+        state.remembers = false;
+        let gap = measure::joint_gap(model, state);
+        (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
+        match state.bodies.iter().position(|b| !b.is_finite()) {
+            None => Ok(report),
+            Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
+        }
+    }
+
+    /// Keeps every force with its weight (3); returns how many limits act.
+    fn weigh_forces(&mut self, part: &Part<'_>, state: &State) -> u32 {
+        let kept = &mut self.forces;
+        kept.clear();
+        let &Part { model, input, h, .. } = part;
+        forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
+            let softness = |body: BodyId| system::softness(model, state, body, acting.force);
+            let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
+            let weight = Weight::of(acting.force, a + b, h);
+            kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
+        })
+    }
+
+    /// Momenta of the start with the part of S that does not depend on v.
+    fn first_impulses(&mut self, part: &Part<'_>, state: &State) {
+        let &Part { model, input, h, .. } = part;
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let linear = s.velocity.linear * body.mass + input.gravity * (0.5 * h * body.mass);
+            let angular = turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
+            self.momenta[i] = from_twist(Twist::new(linear, angular));
+        }
+        for (body, wrench) in &input.wrenches {
+            add_scaled(&mut self.momenta[body.index()], 0.5 * h, &from_wrench(*wrench));
+        }
+        for kept in &self.forces {
+            let [on_a, on_b] = kept.force.wrenches();
+            let share = kept.weight.share() * h;
+            add_scaled(&mut self.momenta[kept.a.index()], share, &from_wrench(on_a));
+            if let Some(b) = kept.b {
+                add_scaled(&mut self.momenta[b.index()], share, &from_wrench(on_b));
+            }
+        }
+    }
+
+    /// Solves (1). Afterwards `poses` are those of the end and `momenta` are p(v).
+    fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+        let &Part { model, h, .. } = part;
+        self.system.guess(state);
+        let (mut last, mut slow) = (f64::INFINITY, 0);
+        for pass in 0..=PASSES {
+            // Where v leads, and what is missing in (1)
+            for (i, s) in state.bodies.iter().enumerate() {
+                let v = to_twist(&self.system.v[i]);
+                let turn = v.angular * h;
+                if !(turn.length_squared() < LARGEST_TURN * LARGEST_TURN) {
+                    return Err(Failure::Turned(BodyId(i as u32)));
+                }
+                let rotation = (exp(turn) * s.orientation).normalize();
+                self.poses[i] = Pose::new(rotation, s.position + v.linear * h);
+            }
+            let missing = self.system.residual(part, state, &self.poses, &self.momenta);
+            // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
+            // a direction that closes nothing.
+            if pass > 0 && missing < TOLERANCE {
+                break;
+            }
+            if pass == PASSES {
+                return Err(self.widest(model));
+            }
+            let correction = self.system.correct(part);
+            report.solves += 1;
+            if !correction.is_finite() {
+                return Err(self.widest(model));
+            }
+            if correction > 0.5 * last {
+                slow += 1;
+                if slow > 4 || correction > 100.0 * last {
+                    return Err(self.widest(model));
+                }
+            }
+            last = correction;
+        }
+        // p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let v = to_twist(&self.system.v[i]);
+            let middle = exp(v.angular * (0.5 * h)) * s.orientation;
+            let angular = turned_inertia(middle, body.inertia) * v.angular;
+            self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, angular));
+            add_scaled(&mut self.momenta[i], 1.0, self.system.missing(i));
+        }
+        Ok(())
+    }
+
+    /// S' of (2): what resolved forces, gravity and wrenches gave in (1), once more.
+    fn second_impulses(&mut self, part: &Part<'_>) {
+        let &Part { model, input, h, .. } = part;
+        for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
+            *impulse = Wrench::new(input.gravity * (0.5 * h * body.mass), DVec3::ZERO);
+        }
+        for (body, wrench) in &input.wrenches {
+            self.second[body.index()] += *wrench * (0.5 * h);
+        }
+        for kept in self.forces.iter().filter(|kept| kept.weight == Weight::Resolved) {
+            let [on_a, on_b] = kept.impulses(&self.system.v, h);
+            self.second[kept.a.index()] += on_a;
+            if let Some(b) = kept.b {
+                self.second[b.index()] += on_b;
+            }
+        }
+    }
+
+    /// Fails when the energy of motion has changed by other than the work of the forces. A part that may not be halved any more is
+    /// slowed down instead, and a loss is accepted after a few halvings.
+    fn check_energy(&self, part: &Part<'_>, halvings: u32, before: f64, state: &mut State) -> Result<(), Failure> {
+        let &Part { model, input, h, reach } = part;
+        let after = measure::kinetic_energy(model, state);
+        let v = |id: usize| to_twist(&self.system.v[id]);
+        let resolved: f64 = self.second.iter().enumerate().map(|(i, s)| 2.0 * s.power(v(i))).sum();
+        let backward = self.forces.iter().filter(|kept| kept.weight == Weight::Backward).map(|kept| {
+            let [on_a, on_b] = kept.impulses(&self.system.v, h);
+            on_a.power(v(kept.a.index())) + kept.b.map_or(0.0, |b| on_b.power(v(b.index())))
+        });
+        let work = resolved + backward.sum::<f64>();
+        let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
+        let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
+        if gain.is_nan()
+            || (gain > slack && halvings > 0)
+            || (gain < -slack && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+        {
+            return Err(self.widest(model));
+        }
+        if gain > slack {
+            let scale = ((before + work).max(0.0) / after).sqrt();
+            state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * scale);
+        }
+        Ok(())
+    }
+
+    /// The joint that the trial poses leave farthest open.
+    fn widest(&self, model: &Model) -> Failure {
+        let mut widest = (0.0, JointId(0));
+        for (k, joint) in model.joints().iter().enumerate() {
+            let b = joint.parent.map_or(Pose::IDENTITY, |b| self.poses[b.index()]);
+            let (distance, tilt) = joint.gap(self.poses[joint.child.index()], b);
+            if distance + tilt > widest.0 {
+                widest = (distance + tilt, JointId(k as u32));
+            }
+        }
+        Failure::Diverged(widest.1)
+    }
+}

@@ -1,0 +1,455 @@
+//! The linear systems of the general step: which blocks there are, and how they are filled.
+
+use crate::forces::{Force, PairBlock};
+use crate::input::{Grip, Input};
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
+use crate::maths::rotation::{exp, log, turned_inertia};
+use crate::maths::sparse::{Ldl, Slot, Sparse};
+use crate::maths::{Pose, Twist, Wrench};
+use crate::model::joint::{Row, Sides};
+use crate::model::{BodyId, JointId, Model, State};
+use crate::step::Failure;
+use glam::{DMat3, DVec3};
+
+/// What a part of a step is about.
+pub(super) struct Part<'a> {
+    pub(super) model: &'a Model,
+    pub(super) input: &'a Input,
+    /// \[s\]
+    pub(super) h: f64,
+    /// Size of the model \[m\].
+    pub(super) reach: f64,
+}
+
+/// How a force enters, (3) of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// By the midpoint rule, half its impulse in each half of the step.
+    Resolved,
+    /// By the backward rule, all in the first.
+    Backward,
+}
+
+impl Weight {
+    /// `softness` is the velocity that a unit impulse along the force causes: with k, c the spring turns by `√(k softness) h` in h.
+    pub(super) fn of(force: &Force, softness: f64, h: f64) -> Weight {
+        let (k, c) = match force {
+            Force::Along(f) => (f.stiffness, f.damping),
+            Force::Turning(f) => (largest(&f.stiffness), f.damping),
+            Force::Anchored(f) => (largest(&f.stiffness), f.damping),
+        };
+        if (h * h * k + h * c) * softness < 1.0 { Weight::Resolved } else { Weight::Backward }
+    }
+
+    /// The share of its impulse that a force gives in the first half of the step; also where in the step it is evaluated.
+    pub(super) fn share(self) -> f64 {
+        match self {
+            Weight::Resolved => 0.5,
+            Weight::Backward => 1.0,
+        }
+    }
+}
+
+fn largest(m: &DMat3) -> f64 {
+    m.to_cols_array().into_iter().fold(0.0, |a, x| a.max(x.abs()))
+}
+
+/// The velocity that a unit impulse of `force` causes at its point of `body`, as side a and as side b: `J M⁻¹ Jᵀ`, at most.
+pub(super) fn softness(model: &Model, state: &State, id: BodyId, force: &Force) -> [f64; 2] {
+    let (body, s) = (model.body(id), &state.bodies[id.index()]);
+    let light = |v: DVec3| v.dot(turned_inertia(s.orientation, body.inertia).inverse() * v);
+    let row = |t: Twist| t.linear.length_squared() / body.mass + light(t.angular);
+    match force {
+        Force::Along(f) => [row(f.a), row(f.b)],
+        Force::Turning(_) => {
+            let e = largest(&body.inertia.inverse());
+            [e, e]
+        }
+        Force::Anchored(f) => {
+            let e = |r: DVec3| 1.0 / body.mass + r.length_squared() * largest(&body.inertia.inverse());
+            [e(f.r_a), e(f.r_b)]
+        }
+    }
+}
+
+/// A force of the step.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) a: BodyId,
+    pub(super) b: Option<BodyId>,
+    pub(super) force: Force,
+    pub(super) weight: Weight,
+}
+
+impl Kept {
+    /// `share · (share h² K + h D)`: what the force adds to A.
+    fn block(&self, h: f64) -> PairBlock {
+        let share = self.weight.share();
+        let mut block = PairBlock::ZERO;
+        block.add_scaled(share * share * h * h, &self.force.stiffness());
+        block.add_scaled(share * h, &self.force.damping());
+        block
+    }
+
+    /// Its impulses on a and b in the first half of the step when the bodies drift with v.
+    pub(super) fn impulses(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
+        let block = self.block(h);
+        let (v_a, v_b) = (&v[self.a.index()], self.b.map_or([0.0; 6], |b| v[b.index()]));
+        let [on_a, on_b] = self.force.wrenches();
+        let share = self.weight.share() * h;
+        let less = |wrench: Wrench, own: &Block, other: &Block| {
+            let mut impulse = from_wrench(wrench * share);
+            add_scaled(&mut impulse, -1.0, &own.times_vector(v_a));
+            add_scaled(&mut impulse, -1.0, &other.times_vector(&v_b));
+            crate::maths::block::to_wrench(&impulse)
+        };
+        [less(on_a, &block.aa, &block.ab), less(on_b, &block.ba, &block.bb)]
+    }
+}
+
+/// A joint or a grip: rows between two bodies, or a body and the world.
+#[derive(Clone, Copy)]
+struct Link {
+    a: usize,
+    b: Option<usize>,
+    rows: usize,
+    /// Rows of both sides at the start of the drift.
+    j_a: Block,
+    j_b: Block,
+    /// Places of its blocks.
+    at_a: Slot,
+    at_b: Slot,
+    /// Multipliers of (1).
+    y: Vector,
+    /// μ
+    regular: f64,
+    /// How far the rows are open, and the velocity they ask for at the end.
+    open: Vector,
+    rate: Vector,
+}
+
+/// The systems (1) and (2) over bodies, joints and grips.
+pub(super) struct System {
+    matrix: Sparse,
+    ldl: Ldl,
+    bodies: usize,
+    links: Vec<Link>,
+    /// Places of the blocks between the bodies of each pair that forces connect.
+    pairs: Vec<(usize, usize)>,
+    /// The velocities of the drift, by body.
+    pub(super) v: Vec<Vector>,
+    /// Right-hand side and solution, by node.
+    x: Vec<Vector>,
+    keep: Vec<Vector>,
+    /// Bodies that are gripped, as the pattern was made for them.
+    gripped: Vec<(BodyId, usize)>,
+}
+
+/// μ as a share of `J A⁻¹ Jᵀ`.
+const REGULAR: f64 = 1e-12;
+/// Refinements of the linear system (2).
+const REFINEMENTS: u32 = 3;
+
+impl System {
+    pub(super) fn new(model: &Model) -> System {
+        let mut system = System {
+            matrix: Sparse::new(&[], &[]),
+            ldl: Ldl::new(&Sparse::new(&[], &[])),
+            bodies: model.bodies().len(),
+            links: Vec::new(),
+            pairs: Vec::new(),
+            v: vec![[0.0; 6]; model.bodies().len()],
+            x: Vec::new(),
+            keep: Vec::new(),
+            gripped: Vec::new(),
+        };
+        system.build(model);
+        system
+    }
+
+    /// Makes the pattern fit the grips of this step.
+    pub(super) fn fit(&mut self, part: &Part<'_>) {
+        let now = |grip: &Grip| (grip.body, if grip.rotation.is_some() { 6 } else { 3 });
+        if !part.input.grips.iter().map(now).eq(self.gripped.iter().copied()) {
+            self.gripped.clear();
+            self.gripped.extend(part.input.grips.iter().map(now));
+            self.build(part.model);
+        }
+    }
+
+    /// The pattern: bodies, then joints, then grips.
+    fn build(&mut self, model: &Model) {
+        let n = self.bodies;
+        let mut sizes = vec![6; n];
+        let mut edges = Vec::new();
+        self.pairs.clear();
+        let springs = model.anchor_springs().iter().filter_map(|s| Some((s.a.index(), s.b?.index())));
+        let joints = model.joints().iter().filter_map(|j| Some((j.child.index(), j.parent?.index())));
+        self.pairs.extend(joints.chain(springs));
+        edges.extend(self.pairs.iter().copied());
+        for (k, joint) in model.joints().iter().enumerate() {
+            sizes.push(joint.mask.rows());
+            edges.push((n + k, joint.child.index()));
+            edges.extend(joint.parent.map(|b| (n + k, b.index())));
+        }
+        for (k, (body, rows)) in self.gripped.iter().enumerate() {
+            sizes.push(*rows);
+            edges.push((n + model.joints().len() + k, body.index()));
+        }
+        self.matrix = Sparse::new(&sizes, &edges);
+        self.ldl = Ldl::new(&self.matrix);
+        let link = |node: usize, rows: usize, a: usize, b: Option<usize>| Link {
+            a,
+            b,
+            rows,
+            j_a: Block::zeros(rows, 6),
+            j_b: Block::zeros(rows, 6),
+            at_a: self.matrix.slot(node, a),
+            at_b: self.matrix.slot(node, b.unwrap_or(a)),
+            y: [0.0; 6],
+            regular: 0.0,
+            open: [0.0; 6],
+            rate: [0.0; 6],
+        };
+        let joints = model.joints().iter().enumerate();
+        let joints = joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
+        let grips = self.gripped.iter().enumerate();
+        let grips = grips.map(|(k, (body, rows))| link(n + model.joints().len() + k, *rows, body.index(), None));
+        self.links = joints.chain(grips).collect();
+        self.x = vec![[0.0; 6]; sizes.len()];
+        self.keep = vec![[0.0; 6]; sizes.len()];
+    }
+
+    /// The velocities of the start are the first guess, without impulses of joints.
+    pub(super) fn guess(&mut self, state: &State) {
+        for (v, s) in self.v.iter_mut().zip(&state.bodies) {
+            *v = from_twist(s.velocity);
+        }
+        self.links.iter_mut().for_each(|link| link.y = [0.0; 6]);
+    }
+
+    /// `[A J0ᵀ; J0 −μ]` with A = M in the middle of the drift, as the velocities of the start foretell it, and the forces.
+    pub(super) fn assemble_first(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) -> Result<(), Failure> {
+        let &Part { model, h, .. } = part;
+        self.matrix.clear();
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let middle = exp(s.velocity.angular * (0.5 * h)) * s.orientation;
+            self.matrix.add(i, i, &inertia(body.mass, turned_inertia(middle, body.inertia)));
+        }
+        for kept in forces {
+            let block = kept.block(h);
+            let a = kept.a.index();
+            self.matrix.add(a, a, &block.aa);
+            if let Some(b) = kept.b.map(BodyId::index) {
+                self.matrix.add(b, b, &block.bb);
+                self.matrix.add(a, b, &block.ab);
+            }
+        }
+        self.set_rows(part, state);
+        self.factor(model)
+    }
+
+    /// `[M J1ᵀ; J1 −μ]` at the end of the drift. Joints are to stay closed, grips to go on as they drifted.
+    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
+        for link in self.links.iter_mut().skip(part.model.joints().len()) {
+            link.rate = link.j_a.times_vector(&self.v[link.a]);
+        }
+        self.matrix.clear();
+        for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
+            self.matrix.add(i, i, &inertia(body.mass, turned_inertia(s.orientation, body.inertia)));
+        }
+        self.set_rows(part, state);
+        self.factor(part.model)
+    }
+
+    fn set_rows(&mut self, part: &Part<'_>, state: &State) {
+        let &Part { model, input, .. } = part;
+        let light = |i: usize, j: &Block| {
+            let (body, s) = (&model.bodies()[i], &state.bodies[i]);
+            let inverse = turned_inertia(s.orientation, body.inertia).inverse();
+            let diagonal = |r: usize| {
+                let v = DVec3::new(j.get(r, 0), j.get(r, 1), j.get(r, 2));
+                let w = DVec3::new(j.get(r, 3), j.get(r, 4), j.get(r, 5));
+                v.length_squared() / body.mass + w.dot(inverse * w)
+            };
+            (0..j.rows()).map(diagonal).sum::<f64>()
+        };
+        for (k, link) in self.links.iter_mut().enumerate() {
+            match model.joints().get(k) {
+                Some(joint) => {
+                    for (r, row) in joint.rows(&model.sides(joint, state)).iter().enumerate() {
+                        link.set_row(r, row);
+                    }
+                }
+                None => link.set_grip(&state.bodies[link.a].pose(), &input.grips[k - model.joints().len()]),
+            }
+            if link.rows == 0 {
+                continue;
+            }
+            self.matrix.add_to(link.at_a, &link.j_a);
+            let mut compliance = light(link.a, &link.j_a);
+            if let Some(b) = link.b {
+                self.matrix.add_to(link.at_b, &link.j_b);
+                compliance += light(b, &link.j_b);
+            }
+            link.regular = REGULAR * compliance / link.rows as f64;
+            self.matrix.add_diagonal(self.bodies + k, -link.regular);
+        }
+    }
+
+    fn factor(&mut self, model: &Model) -> Result<(), Failure> {
+        self.ldl.factor(&self.matrix).map_err(|node| match node.checked_sub(self.bodies) {
+            None => Failure::NotFinite(BodyId(node as u32)),
+            Some(link) if link < model.joints().len() => Failure::Factor(JointId(link as u32)),
+            Some(link) => Failure::NotFinite(BodyId(self.links[link].a as u32)),
+        })
+    }
+
+    /// What is missing in (1) at the drift v that leads to `poses`, as the right-hand side of the next correction. Returns the largest
+    /// number of it: how far joints are open and bodies will be off, as a share of the model's size or in radians.
+    pub(super) fn residual(&mut self, part: &Part<'_>, state: &State, poses: &[Pose], momenta: &[Vector]) -> f64 {
+        let &Part { model, input, h, reach } = part;
+        // p0 + S − p(v) − J0ᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
+        let mut v = std::mem::take(&mut self.keep);
+        v[..self.bodies].copy_from_slice(&self.v);
+        for (node, link) in v[self.bodies..].iter_mut().zip(&self.links) {
+            *node = link.y;
+        }
+        self.x[..self.bodies].copy_from_slice(momenta);
+        self.matrix.subtract_product(&v, &mut self.x);
+        self.keep = v;
+        let (bodies, links) = self.x.split_at_mut(self.bodies);
+        let mut largest = 0.0f64;
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let w = to_twist(&self.v[i]).angular;
+            let guessed = exp(s.velocity.angular * (0.5 * h)) * s.orientation;
+            let middle = exp(w * (0.5 * h)) * s.orientation;
+            let right = turned_inertia(guessed, body.inertia) * w - turned_inertia(middle, body.inertia) * w;
+            add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
+            let Twist { linear, angular } = to_twist(&bodies[i]);
+            let turn = s.orientation * (body.inertia.inverse() * (s.orientation.conjugate() * angular));
+            largest = largest.max(h * (linear.length() / (body.mass * reach)).max(turn.length()));
+        }
+        // J0 δv = −C(q1)/h
+        for (k, link) in self.links.iter_mut().enumerate() {
+            match model.joints().get(k) {
+                Some(joint) => {
+                    let still = |i: usize| (poses[i], Twist::ZERO);
+                    let (a, a_velocity) = still(link.a);
+                    let (b, b_velocity) = link.b.map_or((Pose::IDENTITY, Twist::ZERO), still);
+                    for (r, row) in joint.rows(&Sides { a, a_velocity, b, b_velocity }).iter().enumerate() {
+                        link.open[r] = row.residual;
+                    }
+                }
+                None => {
+                    let grip = &input.grips[k - model.joints().len()];
+                    link.open = grip_error(&poses[link.a], &reachable(grip, &state.bodies[link.a].pose(), reach));
+                }
+            }
+            for r in 0..link.rows {
+                links[k][r] = -link.open[r] / h;
+                let length = link.j_a.get(r, 0).hypot(link.j_a.get(r, 1)).hypot(link.j_a.get(r, 2));
+                let size = if length > 0.0 { reach } else { 1.0 };
+                largest = largest.max(link.open[r].abs() / size);
+            }
+        }
+        largest
+    }
+
+    /// The momentum of a body that the last [`residual`](Self::residual) found missing.
+    pub(super) fn missing(&self, body: usize) -> &Vector {
+        &self.x[body]
+    }
+
+    /// One correction of v and y; returns its size as a turn or a share of the model's size in h.
+    pub(super) fn correct(&mut self, part: &Part<'_>) -> f64 {
+        self.ldl.solve(&mut self.x);
+        let (bodies, links) = self.x.split_at(self.bodies);
+        let mut largest = 0.0f64;
+        for (v, dv) in self.v.iter_mut().zip(bodies) {
+            add_scaled(v, 1.0, dv);
+            let dv = to_twist(dv);
+            let size = (dv.linear.length() / part.reach).max(dv.angular.length()) * part.h;
+            largest = if size.is_nan() { f64::NAN } else { largest.max(size) };
+        }
+        for (link, dy) in self.links.iter_mut().zip(links) {
+            add_scaled(&mut link.y, 1.0, dy);
+        }
+        largest
+    }
+
+    /// Solves (2): velocities from momenta and the second impulses. Returns the number of solves.
+    pub(super) fn velocities(&mut self, momenta: &[Vector], second: &[Wrench]) -> u32 {
+        let n = self.bodies;
+        self.keep.fill([0.0; 6]);
+        for solve in 0..=REFINEMENTS {
+            // residual of the system without μ
+            for (i, x) in self.x.iter_mut().enumerate() {
+                *x = match i.checked_sub(n) {
+                    None => {
+                        let mut p = momenta[i];
+                        add_scaled(&mut p, 1.0, &from_wrench(second[i]));
+                        p
+                    }
+                    Some(k) => self.links[k].rate,
+                };
+            }
+            if solve > 0 {
+                self.matrix.subtract_product(&self.keep, &mut self.x);
+                for (k, link) in self.links.iter().enumerate() {
+                    let y = self.keep[n + k];
+                    add_scaled(&mut self.x[n + k], -link.regular, &y);
+                }
+            }
+            self.ldl.solve(&mut self.x);
+            for (keep, x) in self.keep.iter_mut().zip(&self.x) {
+                add_scaled(keep, 1.0, x);
+            }
+        }
+        1 + REFINEMENTS
+    }
+
+    /// The velocities that [`velocities`](Self::velocities) found, by body.
+    pub(super) fn solution(&self) -> &[Vector] {
+        &self.keep[..self.bodies]
+    }
+}
+
+impl Link {
+    fn set_row(&mut self, r: usize, row: &Row) {
+        self.j_a.set_row(r, &from_twist(row.a));
+        if self.b.is_some() {
+            self.j_b.set_row(r, &from_twist(row.b));
+        }
+    }
+
+    /// Rows of a grip: the velocity of its point, then the angular velocity.
+    fn set_grip(&mut self, pose: &Pose, grip: &Grip) {
+        let r = pose.rotation * grip.point;
+        for (k, t) in DVec3::AXES.into_iter().enumerate() {
+            self.j_a.set_row(k, &from_twist(Twist::new(t, r.cross(t))));
+            if self.rows == 6 {
+                self.j_a.set_row(3 + k, &from_twist(Twist::new(DVec3::ZERO, t)));
+            }
+        }
+    }
+}
+
+/// How far a gripped body is from where it is held: the point \[m\], then the rotation \[rad\].
+fn grip_error(pose: &Pose, grip: &Grip) -> Vector {
+    let d = pose.transform_point(grip.point) - grip.target;
+    let turned = grip.rotation.map_or(DVec3::ZERO, |q| log(pose.rotation * q.conjugate()));
+    from_twist(Twist::new(d, turned))
+}
+
+/// A grip no farther away than a part of a step may bring the body.
+fn reachable(grip: &Grip, start: &Pose, reach: f64) -> Grip {
+    let from = start.transform_point(grip.point);
+    let rotation =
+        grip.rotation.map(|q| exp(log(q * start.rotation.conjugate()).clamp_length_max(0.5)) * start.rotation);
+    Grip { target: from + (grip.target - from).clamp_length_max(0.5 * reach), rotation, ..*grip }
+}
+
+fn inertia(mass: f64, inertia: DMat3) -> Block {
+    Block::from_quarters(DMat3::from_diagonal(DVec3::splat(mass)), DMat3::ZERO, DMat3::ZERO, inertia)
+}
