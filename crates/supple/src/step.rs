@@ -139,19 +139,14 @@ pub struct Work {
     tree: tree::TreeWork,
     /// The state at the start of a step of several parts.
     saved: State,
-    /// The size of the model it was made for.
-    size: [usize; 3],
-}
-
-/// Bodies, joints and anchor springs: what scratch is indexed by.
-fn size(model: &Model) -> [usize; 3] {
-    [model.bodies().len(), model.joints().len(), model.anchor_springs().len()]
+    /// The fingerprint of the model it was made for.
+    model: u64,
 }
 
 impl Work {
     /// Scratch for this model.
     pub fn new(model: &Model) -> Work {
-        Work { tree: tree::TreeWork::new(model), saved: model.start(), size: size(model) }
+        Work { tree: tree::TreeWork::new(model), saved: model.start(), model: model.fingerprint() }
     }
 
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
@@ -192,7 +187,7 @@ const MAX_HALVINGS: u32 = 6;
 /// On error the state is as it was. The same model, state and input give the same bits.
 pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
     check(model, input, state)?;
-    if work.size != size(model) {
+    if work.model != model.fingerprint() {
         return Err(StepError::Work);
     }
     let parts = input.substeps.max(1);
@@ -322,7 +317,7 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver;
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
-    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.size != size(model) {
+    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.model != model.fingerprint() {
         return None;
     }
     for (input, state) in inputs.iter().zip(&states) {
