@@ -3,7 +3,7 @@
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use supple_studio::{Opening, Studio};
+use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a studio; returns its `127.0.0.1:port`.
 fn start(scene: &str) -> String {
-    let studio = Studio::bind(Opening::scene(scene).unwrap(), Some(0)).unwrap();
+    let settings = Settings { port: Some(0), build: "test".into(), journal: None };
+    let studio = Studio::bind(Opening::scene(scene).unwrap(), settings).unwrap();
     let address = studio.address().unwrap();
     tokio::spawn(studio.run());
     address.trim_start_matches("http://").trim_end_matches('/').to_owned()
@@ -332,8 +333,9 @@ async fn scrubbing_forking_and_playing_again() {
 #[test]
 fn a_busy_port_gives_the_next_one() {
     let opening = || Opening::scene("pendulum").unwrap();
-    let first = Studio::bind(opening(), Some(0)).unwrap();
+    let at = |port| Settings { port: Some(port), ..Settings::default() };
+    let first = Studio::bind(opening(), at(0)).unwrap();
     let port: u16 = first.address().unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
-    let second = Studio::bind(opening(), Some(port)).unwrap();
+    let second = Studio::bind(opening(), at(port)).unwrap();
     assert_ne!(first.address().unwrap(), second.address().unwrap());
 }
