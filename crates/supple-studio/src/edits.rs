@@ -58,8 +58,7 @@ pub(crate) struct History {
 impl History {
     /// Adds what was just done. Returns takes that cannot come back any more.
     pub(crate) fn add(&mut self, edit: Edit) -> Vec<usize> {
-        let mut lost: Vec<usize> =
-            self.undone.drain(..).filter_map(|edit| edit.begun).flat_map(|b| b.removed).collect();
+        let mut lost = self.drop_undone();
         let soon = self.last.replace(Instant::now()).is_some_and(|last| last.elapsed() < ONE_MOVE);
         if soon
             && edit.begun.is_none()
@@ -77,6 +76,11 @@ impl History {
             lost.extend(removed);
         }
         lost
+    }
+
+    /// Something else was done: what was undone cannot be done again. Returns takes that cannot come back any more.
+    pub(crate) fn drop_undone(&mut self) -> Vec<usize> {
+        self.undone.drain(..).filter_map(|edit| edit.begun).flat_map(|begun| begun.removed).collect()
     }
 
     /// What would be undone.

@@ -103,7 +103,7 @@ impl Folder {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
-            if path.extension().is_none_or(|ending| ending != ENDING) {
+            if !is_ours(&path) {
                 continue;
             }
             let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
@@ -141,6 +141,13 @@ impl Folder {
         }
         unreachable!("the loop ends by returning")
     }
+}
+
+/// Whether a file is named as [`Folder::create`] names them. Others in the folder are nobody's business.
+fn is_ours(path: &Path) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.split_once('-'));
+    path.extension().is_some_and(|ending| ending == ENDING) && stem.is_some_and(|(a, b)| number(a) && number(b))
 }
 
 /// Files that only this user may read.

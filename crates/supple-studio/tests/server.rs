@@ -1,115 +1,17 @@
 //! The server as its clients meet it: who is let in, what nonsense does, and that nobody holds up the others.
 
+mod common;
+
+use common::{Client, PATIENCE, start};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Starts a studio; returns its `127.0.0.1:port`.
-fn start(scene: &str) -> String {
-    let settings = Settings { port: Some(0), build: "test".into(), journal: None };
-    let studio = Studio::bind(Opening::scene(scene).unwrap(), settings).unwrap();
-    let address = studio.address().unwrap();
-    tokio::spawn(studio.run());
-    address.trim_start_matches("http://").trim_end_matches('/').to_owned()
-}
-
-struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Client {
-    async fn connect(address: &str) -> Client {
-        Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
-    }
-
-    async fn say(&mut self, message: Value) {
-        self.0.send(Message::text(message.to_string())).await.unwrap();
-    }
-
-    async fn next(&mut self) -> Message {
-        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message comes in time").unwrap().unwrap()
-    }
-
-    /// The next text message of this type.
-    async fn told(&mut self, kind: &str) -> Value {
-        loop {
-            if let Message::Text(text) = self.next().await {
-                let value: Value = serde_json::from_str(&text).unwrap();
-                if value["type"] == kind {
-                    return value;
-                }
-            }
-        }
-    }
-
-    async fn frame(&mut self) -> Frame {
-        loop {
-            if let Message::Binary(bytes) = self.next().await {
-                return Frame(bytes.to_vec());
-            }
-        }
-    }
-
-    /// The first frame for which this holds.
-    async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
-        let start = Instant::now();
-        loop {
-            let frame = self.frame().await;
-            if holds(&frame) {
-                return frame;
-            }
-            assert!(start.elapsed() < PATIENCE, "no such frame came");
-        }
-    }
-
-    /// The first status for which this holds.
-    async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let status = self.told("status").await;
-            if holds(&status) {
-                return status;
-            }
-        }
-    }
-}
-
-/// A frame by the layout of docs/protocol.md.
-struct Frame(Vec<u8>);
-
-impl Frame {
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
-    }
-    fn f32(&self, at: usize) -> f32 {
-        f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
-    }
-    fn step(&self) -> u32 {
-        self.u32(16)
-    }
-    fn playing(&self) -> bool {
-        self.0[2] & 1 == 1
-    }
-    fn bodies(&self) -> usize {
-        self.u32(28) as usize
-    }
-    fn drags(&self) -> usize {
-        self.u32(40) as usize
-    }
-    fn position(&self, body: usize) -> [f32; 3] {
-        [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
-    }
-    /// Everything that moves, without the figures.
-    fn poses(&self) -> &[u8] {
-        &self.0[96..96 + 28 * self.bodies()]
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scene_is_described_and_moves() {
@@ -201,6 +103,13 @@ async fn ten_thousand_malformed_messages_change_nothing() {
         "{\"type\":\"seek\",\"take\":7,\"step\":0}".to_owned(),
         "{\"type\":\"rename\",\"take\":0,\"name\":\"\"}".to_owned(),
         "{\"type\":\"rename\",\"take\":9,\"name\":\"x\"}".to_owned(),
+        "{\"type\":\"delete\",\"take\":0}".to_owned(),
+        "{\"type\":\"delete\",\"take\":-1}".to_owned(),
+        "{\"type\":\"compare\",\"take\":3}".to_owned(),
+        "{\"type\":\"undo\"}".to_owned(),
+        "{\"type\":\"redo\"}".to_owned(),
+        "{\"type\":\"recover\",\"journal\":0}".to_owned(),
+        "{\"type\":\"discard\",\"journal\":99}".to_owned(),
     ];
     // One by one every one of them is answered with an error.
     for text in &wrong {
@@ -239,6 +148,7 @@ async fn ten_thousand_malformed_messages_change_nothing() {
     assert!(errors > 3000, "{errors} answers");
     let mut expected = status.clone();
     expected["takes"][0]["name"] = "still here".into();
+    expected["undo"] = "rename take 1".into();
     assert_eq!(after, expected);
 
     let mut other = Client::connect(&address).await;

@@ -40,7 +40,9 @@ impl Simulation {
 
     /// Another stage takes the place of the present one, which can be brought back by undoing.
     pub(super) fn put_aside(&mut self, stage: Stage) {
-        let before = std::mem::replace(&mut self.stage, stage);
+        let mut before = std::mem::replace(&mut self.stage, stage);
+        let lost = before.history.drop_undone();
+        before.timeline.forget(&lost);
         self.earlier = (before.timeline.bytes() <= MAX_PUT_ASIDE).then_some(before);
         self.later = None;
         self.begin_stage();
