@@ -52,7 +52,7 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     let targets = || input.targets.iter().enumerate().filter_map(|(k, t)| t.map(|t| (k, t)));
     let others = shown.other.map_or(0, Playback::bodies);
     let lines = 32 * (targets().count() + input.drags.len());
-    let mut out = Bytes(Vec::with_capacity(96 + 28 * (bodies + others) + 4 * joints + lines));
+    let mut out = Bytes(Vec::with_capacity(100 + 28 * (bodies + others) + 4 * joints + lines));
 
     out.u16(PROTOCOL);
     out.u16(shown.flags);
@@ -79,7 +79,7 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     out.f32(energy.kinetic);
     out.f32(energy.gravity);
     out.f32(energy.springs);
-    out.u32(others as u32);
+    out.u32(0);
 
     for body in &state.bodies {
         out.vec3(body.position);
@@ -100,6 +100,7 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.vec3(point);
         out.vec3(force);
     }
+    out.u32(others as u32);
     for pose in shown.other.iter().flat_map(|other| (0..others).map(|body| other.pose(body))) {
         out.vec3(pose.translation);
         out.quat(pose.rotation);

@@ -281,6 +281,9 @@ impl Journal {
         if let Some((timeline, take, build)) = kept {
             while !self.keep(timeline, take, build) && waits() {}
         }
+        for orphan in self.taken_over {
+            let _ = orphan.discard(); // what it held has been saved
+        }
         let _ = self.errands.send(Errand::End { keep: kept.is_some() });
         drop(self.errands);
         while waits() {}

@@ -24,7 +24,7 @@ async fn a_scene_is_described_and_moves() {
     assert_eq!(frame.bodies(), bodies);
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
-    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags);
+    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
 }
 
@@ -184,7 +184,7 @@ async fn a_drag_moves_a_body_and_ends_with_its_client() {
     let target = [start[0], 2.0, 1.0];
     puller.say(json!({"type": "drag", "body": 9, "point": [0, 0, 0], "target": target, "strength": 3})).await;
     let pulled = watcher.frame_where(|frame| frame.drags() == 1 && frame.position(9)[2] > 0.3).await;
-    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 12 + 4 * k).powi(2)).sum::<f32>().sqrt();
+    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 16 + 4 * k).powi(2)).sum::<f32>().sqrt();
     assert!(force > 0.0);
     drop(puller);
     watcher.frame_where(|frame| frame.drags() == 0).await;
