@@ -189,9 +189,17 @@ pub(crate) struct ComparisonTold<'a> {
     pub(crate) last: u64,
     pub(crate) steps_per_column: u64,
     pub(crate) times: Vec<f64>,
+    /// Smaller differences may be those of rounding.
+    pub(crate) resolution: DifferenceTold,
     /// The joints that differ most in angle \[rad\], and in place \[m\].
     pub(crate) angles: Vec<CurveTold<'a>>,
     pub(crate) shifts: Vec<CurveTold<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct DifferenceTold {
+    pub(crate) angle: f64,
+    pub(crate) shift: f64,
 }
 
 #[derive(Debug, Serialize)]

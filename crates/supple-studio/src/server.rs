@@ -1,7 +1,7 @@
 //! The server: the page, its WebSocket, and takes as files. It listens on this machine only.
 
 use crate::journal::{Folder, Orphan, Unfinished};
-use crate::protocol::{ComparisonTold, CurveTold, Request, json, refusal};
+use crate::protocol::{ComparisonTold, CurveTold, DifferenceTold, Request, json, refusal};
 use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Purpose};
 use axum::Router;
 use axum::body::Bytes;
@@ -332,6 +332,7 @@ fn told_comparison(copied: &Copied, takes: [usize; 2]) -> Result<String, TakeErr
         last: compared.last,
         steps_per_column: compared.steps_per_column,
         times: compared.times.clone(),
+        resolution: DifferenceTold { angle: compared.resolution.angle, shift: compared.resolution.shift },
         angles: largest(|difference| difference.angle),
         shifts: largest(|difference| difference.shift),
     }))

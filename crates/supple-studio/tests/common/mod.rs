@@ -12,15 +12,15 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a studio without a journal; returns its `127.0.0.1:port`.
-pub fn start(scene: &str) -> String {
+pub(crate) fn start(scene: &str) -> String {
     run(Opening::scene(scene).unwrap(), "test", None).0
 }
 
 /// Starts a studio; returns its `127.0.0.1:port` and the task that ends it when it is aborted.
-pub fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, tokio::task::JoinHandle<()>) {
+pub(crate) fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, tokio::task::JoinHandle<()>) {
     let settings = Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned) };
     let studio = Studio::bind(opening, settings).unwrap();
     let address = studio.address().unwrap();
@@ -29,7 +29,7 @@ pub fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, to
 }
 
 /// Asks by HTTP; returns status and body.
-pub async fn ask(address: &str, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
     let head =
@@ -44,23 +44,23 @@ pub async fn ask(address: &str, method: &str, path: &str, body: &[u8]) -> (u16, 
     (status, answer[end + 4..].to_vec())
 }
 
-pub struct Client(pub WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
-    pub async fn connect(address: &str) -> Client {
+    pub(crate) async fn connect(address: &str) -> Client {
         Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
     }
 
-    pub async fn say(&mut self, message: Value) {
+    pub(crate) async fn say(&mut self, message: Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    pub async fn next(&mut self) -> Message {
+    pub(crate) async fn next(&mut self) -> Message {
         tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message comes in time").unwrap().unwrap()
     }
 
     /// The next text message of this type.
-    pub async fn told(&mut self, kind: &str) -> Value {
+    pub(crate) async fn told(&mut self, kind: &str) -> Value {
         loop {
             if let Message::Text(text) = self.next().await {
                 let value: Value = serde_json::from_str(&text).unwrap();
@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    pub async fn frame(&mut self) -> Frame {
+    pub(crate) async fn frame(&mut self) -> Frame {
         loop {
             if let Message::Binary(bytes) = self.next().await {
                 return Frame(bytes.to_vec());
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// The first frame for which this holds.
-    pub async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
+    pub(crate) async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
         let start = Instant::now();
         loop {
             let frame = self.frame().await;
@@ -92,7 +92,7 @@ impl Client {
     }
 
     /// The first status for which this holds.
-    pub async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
             let status = self.told("status").await;
             if holds(&status) {
@@ -103,32 +103,32 @@ impl Client {
 }
 
 /// A frame by the layout of docs/protocol.md.
-pub struct Frame(pub Vec<u8>);
+pub(crate) struct Frame(pub(crate) Vec<u8>);
 
 impl Frame {
-    pub fn u32(&self, at: usize) -> u32 {
+    pub(crate) fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
     }
-    pub fn f32(&self, at: usize) -> f32 {
+    pub(crate) fn f32(&self, at: usize) -> f32 {
         f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
     }
-    pub fn step(&self) -> u32 {
+    pub(crate) fn step(&self) -> u32 {
         self.u32(16)
     }
-    pub fn playing(&self) -> bool {
+    pub(crate) fn playing(&self) -> bool {
         self.0[2] & 1 == 1
     }
-    pub fn bodies(&self) -> usize {
+    pub(crate) fn bodies(&self) -> usize {
         self.u32(28) as usize
     }
-    pub fn drags(&self) -> usize {
+    pub(crate) fn drags(&self) -> usize {
         self.u32(40) as usize
     }
-    pub fn position(&self, body: usize) -> [f32; 3] {
+    pub(crate) fn position(&self, body: usize) -> [f32; 3] {
         [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
     }
     /// Everything that moves, without the figures.
-    pub fn poses(&self) -> &[u8] {
+    pub(crate) fn poses(&self) -> &[u8] {
         &self.0[96..96 + 28 * self.bodies()]
     }
 }

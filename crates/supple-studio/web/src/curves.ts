@@ -35,6 +35,7 @@ export function drawCurves(canvas: HTMLCanvasElement, curves: Curve[], mark: num
     curves[k]!.values.forEach((value, column) => pen.lineTo(x(column), y(value)));
     pen.stroke();
   }
+  if (curves.length === 0) return;
   pen.fillStyle = getComputedStyle(canvas).color;
   pen.font = "11px system-ui, sans-serif";
   pen.fillText(told(largest), 4, 12);

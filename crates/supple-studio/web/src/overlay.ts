@@ -15,6 +15,10 @@ export class Overlay {
     transparent: true,
     opacity: 0.38,
     depthWrite: false,
+    // Where both takes are the same, the present one is seen.
+    polygonOffset: true,
+    polygonOffsetFactor: 2,
+    polygonOffsetUnits: 8,
   });
 
   constructor(scene: SceneMessage) {

@@ -63,6 +63,8 @@ export interface Comparison {
   last: number;
   steps_per_column: number;
   times: number[];
+  /** Smaller differences may be those of rounding. */
+  resolution: { angle: number; shift: number };
   angles: Curve[];
   shifts: Curve[];
 }

@@ -11,7 +11,7 @@ export interface TakesEvents {
   frame(): MovingFrame | null;
 }
 
-/** A comparison is asked for again this often while a take grows [ms]. */
+/** A comparison is asked for again after this time while a take grows [ms], and after ten times as long as it took. */
 const REFRESH = 1500;
 
 function element<T extends HTMLElement>(id: string): T {
@@ -34,9 +34,10 @@ export class Takes {
   private shownTree = "";
   private shownOffers = "";
   private asking = false;
-  private asked = 0;
-  /** The takes and last step of which a comparison was asked for. */
-  private wanted = "";
+  /** When a growing take may be asked for again. */
+  private rested = 0;
+  /** The takes of which a comparison was asked for, and how far they went. */
+  private wanted = { takes: "", ends: "" };
 
   constructor(private readonly events: TakesEvents) {
     element("undo").addEventListener("click", () => events.send({ type: "undo" }));
@@ -55,7 +56,7 @@ export class Takes {
     stored.textContent = `Shown as it was stored: ${status.stored}. What is computed from it may differ.`;
     if (this.other() === null) {
       this.comparison = null;
-      this.wanted = "";
+      this.wanted = { takes: "", ends: "" };
     }
   }
 
@@ -64,10 +65,12 @@ export class Takes {
     const other = this.other();
     const frame = this.events.frame();
     element("comparison").hidden = other === null || this.comparison === null;
-    if (other === null || !frame) return;
-    const wanted = JSON.stringify([frame.generation, frame.take, other, frame.end, this.status?.takes[other]?.end]);
-    if (wanted !== this.wanted && !this.asking && performance.now() - this.asked > (this.comparison ? REFRESH : 0)) {
-      this.wanted = wanted;
+    if (other === null || !frame || frame.take !== this.status?.take) return;
+    const takes = JSON.stringify([frame.generation, frame.take, other]);
+    const ends = JSON.stringify([frame.end, this.status.takes[other]?.end]);
+    const grown = ends !== this.wanted.ends && performance.now() > this.rested;
+    if (!this.asking && (takes !== this.wanted.takes || grown)) {
+      this.wanted = { takes, ends };
       void this.ask(frame.take, other);
     }
     if (this.comparison) this.draw(this.comparison, frame.step);
@@ -81,14 +84,15 @@ export class Takes {
 
   private async ask(take: number, other: number): Promise<void> {
     this.asking = true;
+    const start = performance.now();
     try {
       const answer = await fetch(`compare/${take}/${other}`);
-      if (answer.ok && this.other() === other) this.showComparison((await answer.json()) as Comparison);
+      if (answer.ok && this.other() === other && this.status?.take === take) this.showComparison((await answer.json()) as Comparison);
     } catch {
       // the connection is lost, which is told elsewhere
     } finally {
       this.asking = false;
-      this.asked = performance.now();
+      this.rested = performance.now() + Math.max(REFRESH, 10 * (performance.now() - start));
     }
   }
 
@@ -97,9 +101,10 @@ export class Takes {
     const name = (take: number) => this.status?.takes[take]?.name ?? `take ${take + 1}`;
     const [one, other] = comparison.takes;
     element("comparison-title").textContent = `${name(one)} against ${name(other)}, joint by joint`;
-    const list = (id: string, curves: Curve[], told: (x: number) => string) =>
+    const list = (id: string, curves: Curve[], least: number, told: (x: number) => string) => {
+      const seen = curves.filter((curve) => curve.largest > least);
       element(id).replaceChildren(
-        ...curves.map((curve, k) => {
+        ...seen.map((curve, k) => {
           const item = document.createElement("li");
           const colour = document.createElement("span");
           colour.className = "colour";
@@ -110,14 +115,17 @@ export class Takes {
           return item;
         }),
       );
-    list("angle-joints", comparison.angles, degrees);
-    list("shift-joints", comparison.shifts, (x) => figure(x, "m"));
+      if (seen.length === 0) element(id).textContent = `No joint differs by more than ${told(least)}, as finely as takes are stored.`;
+    };
+    list("angle-joints", comparison.angles, comparison.resolution.angle, degrees);
+    list("shift-joints", comparison.shifts, comparison.resolution.shift, metres);
   }
 
-  private draw({ first, last, steps_per_column, angles, shifts }: Comparison, step: number): void {
+  private draw({ first, last, steps_per_column, angles, shifts, resolution }: Comparison, step: number): void {
     const mark = step < first || step > last ? null : (step - first) / steps_per_column;
-    drawCurves(element("difference-angles"), angles, mark, degrees);
-    drawCurves(element("difference-shifts"), shifts, mark, (x) => figure(x, "m"));
+    const seen = (curves: Curve[], least: number) => curves.filter((curve) => curve.largest > least);
+    drawCurves(element("difference-angles"), seen(angles, resolution.angle), mark, degrees);
+    drawCurves(element("difference-shifts"), seen(shifts, resolution.shift), mark, metres);
   }
 
   private showTree(status: StatusMessage): void {
@@ -235,6 +243,10 @@ export class Takes {
 
 function degrees(x: number): string {
   return `${Number(((x * 180) / Math.PI).toPrecision(3))}°`;
+}
+
+function metres(x: number): string {
+  return figure(x, "m");
 }
 
 function ago(written: number): string {

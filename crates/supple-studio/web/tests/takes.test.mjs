@@ -15,7 +15,15 @@ const folder = mkdtempSync(join(tmpdir(), "supple-takes-"));
 const journals = join(folder, "journal");
 const pictures = process.env.PICTURES ?? join(folder, "pictures");
 mkdirSync(pictures, { recursive: true });
-const picture = (name) => page.screenshot({ path: join(pictures, `${name}.png`) });
+/** A picture of the page, after what it shows now has been drawn. */
+const picture = async (name) => {
+  const frames = await page.evaluate(() => {
+    window.dispatchEvent(new Event("resize")); // draws once more
+    return window.supple.frames;
+  });
+  await until(page, (frames) => window.supple.frames > frames, frames);
+  await page.screenshot({ path: join(pictures, `${name}.png`) });
+};
 
 before(async () => {
   browser = await browse();
@@ -52,7 +60,7 @@ test("scrubbing goes back", async () => {
   await press("Space");
   await until(page, () => !window.supple.frame.playing);
   await scrub(60);
-  assert.equal(await page.locator("#mode").textContent(), "recorded");
+  await until(page, () => document.getElementById("mode").textContent === "recorded");
   await picture("1-scrubbed-back");
 });
 

@@ -1,6 +1,6 @@
 //! Two takes side by side: by how much each joint differs, over time, from the stored poses.
 
-use super::{Playback, TakeError, Timeline};
+use super::{Playback, TakeError, Timeline, poses};
 use crate::maths::Pose;
 use crate::model::{JointId, Model};
 
@@ -30,6 +30,8 @@ pub struct Comparison {
     pub steps_per_column: u64,
     /// The time at which each column begins \[s\], in the first of the two takes.
     pub times: Vec<f64>,
+    /// Stored poses are rounded: smaller differences may come from that.
+    pub resolution: Difference,
     /// For each joint of the model.
     pub joints: Vec<JointDifference>,
 }
@@ -70,6 +72,7 @@ pub fn compare(
         last,
         steps_per_column,
         times: Vec::new(),
+        resolution: resolution(timeline, model),
         joints: (0..model.joints().len())
             .map(|k| JointDifference { joint: JointId(k as u32), largest: Difference::default(), columns: Vec::new() })
             .collect(),
@@ -92,6 +95,15 @@ pub fn compare(
         }
     }
     Ok(comparison)
+}
+
+/// By how much the joints of two equal takes may seem to differ: the poses of two bodies in two takes are rounded, four in all. A position is
+/// off by `√3/2` grid lines at most, a rotation by `4 · 2⁻¹⁵`, which moves a joint at the end of an arm.
+fn resolution(timeline: &Timeline, model: &Model) -> Difference {
+    let angle = 4.0 * 0.5 * poses::ROTATION;
+    let arms = model.joints().iter().flat_map(|joint| [joint.child_from_joint, joint.parent_from_joint]);
+    let arm = arms.map(|frame| frame.translation.length()).fold(0.0, f64::max);
+    Difference { angle: 4.0 * angle, shift: 4.0 * (0.75f64.sqrt() * timeline.grid.line() + angle * arm) }
 }
 
 /// The difference of one joint.

@@ -20,6 +20,8 @@ use glam::{DQuat, DVec3};
 const PARTS: usize = 7;
 /// Rotations lie on multiples of 2 to this.
 const ROTATION_EXPONENT: i32 = -14;
+/// That is, apart by this.
+pub(super) const ROTATION: f64 = 1.0 / (1u64 << -ROTATION_EXPONENT) as f64;
 /// Grid numbers stay within this: 2⁵⁰ grid lines are 10¹¹ m of a character of 2 m.
 const FARTHEST: f64 = (1u64 << 50) as f64;
 /// So many ones in a row announce a number of bits.
@@ -48,6 +50,11 @@ impl Grid {
         Grid { exponent: (exponent as i32).clamp(*Grid::EXPONENTS.start(), *Grid::EXPONENTS.end()) }
     }
 
+    /// Positions are stored this far apart \[m\].
+    pub(super) fn line(self) -> f64 {
+        power(self.exponent)
+    }
+
     /// The grid numbers of a pose.
     fn round(self, body: &BodyState) -> [i64; PARTS] {
         let near = |x: f64, exponent: i32| (x * power(-exponent)).round().clamp(-FARTHEST, FARTHEST) as i64;
@@ -62,7 +69,7 @@ impl Grid {
         let [x, y, z, a, b, c, d] = n.map(|n| n as f64);
         let rotation = DQuat::from_xyzw(a, b, c, d);
         let rotation = if rotation.length_squared() > 0.0 { rotation.normalize() } else { DQuat::IDENTITY };
-        Pose::new(rotation, DVec3::new(x, y, z) * power(self.exponent))
+        Pose::new(rotation, DVec3::new(x, y, z) * self.line())
     }
 }
 
