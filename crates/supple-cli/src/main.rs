@@ -86,6 +86,13 @@ fn run() -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// This build, as takes name it: version, machine, and a fingerprint of all that is computed.
+fn build() -> String {
+    let fused = if supple::maths::lanes::has_fused() { "+fma" } else { "" };
+    let (version, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    format!("supple {version} {arch}{fused} {}", env!("SUPPLE_BUILD"))
+}
+
 /// What the parser of the call has to say: help and version, or what is wrong with the call.
 fn usage(error: &clap::Error) -> Result<ExitCode, Error> {
     use clap::error::ErrorKind::{InvalidValue, ValueValidation};

@@ -5,7 +5,7 @@ use crate::output;
 use crate::table;
 use crate::terminal::Terminal;
 use serde::Serialize;
-use supple::timeline::file::{self, TakeFile};
+use supple::timeline::file::TakeFile;
 use supple::{Scene, Work};
 
 /// What a replay measured. The keys are a promise: add, do not rename.
@@ -17,6 +17,9 @@ struct Report {
     takes: usize,
     /// The build that recorded it.
     recorded_by: String,
+    /// Whether it was this one, and with the model that its scene has now: otherwise what is computed may differ.
+    same_build: bool,
+    same_model: bool,
     /// Of the last step \[s\].
     dt: f64,
     steps: u64,
@@ -61,6 +64,8 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, json: bool, terminal: &Termina
         take: take.name.clone(),
         takes: timeline.takes().len(),
         recorded_by: file.build.clone(),
+        same_build: file.build == crate::build(),
+        same_model: timeline.is_of(model),
         dt: moment.input.dt,
         steps: moment.step,
         seconds: moment.state.time,
@@ -74,15 +79,22 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, json: bool, terminal: &Termina
         identical: differs_at.is_none(),
         differs_at,
     };
-    if file.build != file::build() {
-        terminal.note(format_args!("recorded by {}, computed again by {}", file.build, file::build()));
+    if !report.same_build {
+        let (recorded, now) = (&file.build, crate::build());
+        terminal.note(format_args!("recorded by {recorded}, computed again by {now}: the result may differ"));
+    }
+    if !report.same_model {
+        terminal.note("the model of the scene has changed since the take was recorded: the result may differ");
     }
     if json {
         return output::print_json(&report);
     }
     let same = match report.differs_at {
         None => "yes, every step to the last bit".to_owned(),
-        Some(step) => format!("no, from step {step} on: another build or another kind of machine recorded it"),
+        Some(step) => match report.same_model {
+            true => format!("no, from step {step} on: another build or another kind of machine recorded it"),
+            false => format!("no, from step {step} on: the model of the scene has changed"),
+        },
     };
     let pairs = [
         ("take", format!("{} of {}", report.take, report.scene)),

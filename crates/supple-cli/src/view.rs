@@ -6,8 +6,10 @@ use crate::scenes::{self, Opened};
 use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use supple_studio::{Opening, Studio};
+use std::time::SystemTime;
+use supple_studio::{Closed, Opening, Settings, Studio, Unfinished};
 
 /// Open the studio: a page where the character moves and can be pulled
 #[derive(Args, Debug)]
@@ -21,11 +23,17 @@ pub(crate) struct ViewArgs {
     /// Do not open a browser
     #[arg(long)]
     no_open: bool,
+    /// Keep the journal of unsaved takes in this folder instead of the user's own
+    #[arg(long, value_name = "DIR", conflicts_with = "no_journal")]
+    journal: Option<PathBuf>,
+    /// Keep no journal: what is not saved is lost when supple ends
+    #[arg(long)]
+    no_journal: bool,
 }
 
 impl Default for ViewArgs {
     fn default() -> Self {
-        ViewArgs { scene: "hand".into(), port: None, no_open: false }
+        ViewArgs { scene: "hand".into(), port: None, no_open: false, journal: None, no_journal: false }
     }
 }
 
@@ -45,14 +53,43 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
         }
         Opened::Takes(scene, file) => Opening::Takes(scene, file),
     };
-    let studio = Studio::bind(opening, args.port).map_err(|e| Error::studio(&e))?;
+    let journal = match args.no_journal {
+        true => None,
+        false => args.journal.clone().or_else(supple_studio::default_journal_folder),
+    };
+    let settings = Settings { port: args.port, build: crate::build(), journal };
+    let studio = Studio::bind(opening, settings).map_err(|e| Error::studio(&e))?;
     let address = studio.address().map_err(|e| Error::studio(&e))?;
     output::print(|out| writeln!(out, "{address}"))?;
     terminal.note("The studio runs at this address until you press Ctrl-C.");
+    for session in studio.unfinished() {
+        terminal
+            .note(format_args!("A session that did not finish can be recovered from the page: {}.", told(&session)));
+    }
+    if let Some(trouble) = studio.journal_trouble() {
+        terminal.note(format_args!("No journal can be kept ({trouble}): save what you want to keep."));
+    }
     if !args.no_open {
         open_browser(&address);
     }
-    studio.serve().map_err(|e| Error::studio(&e))
+    if studio.serve().map_err(|e| Error::studio(&e))? == Closed::Kept {
+        terminal.note("The takes that were not saved are kept: the next `supple view` offers them again.");
+    }
+    Ok(())
+}
+
+/// A session in a few words.
+fn told(session: &Unfinished) -> String {
+    let Unfinished { scene, seconds, takes, written, .. } = session;
+    let minutes = SystemTime::now().duration_since(*written).map_or(0, |ago| ago.as_secs() / 60);
+    let ago = match minutes {
+        0 => "just now".to_owned(),
+        1..=119 => format!("{minutes} min ago"),
+        120..=2879 => format!("{} h ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1440),
+    };
+    let takes = if *takes == 1 { "1 take".to_owned() } else { format!("{takes} takes") };
+    format!("{scene}, {takes}, {seconds:.1} s, {ago}")
 }
 
 /// Asks the system to open a browser. Whoever has none still has the address.

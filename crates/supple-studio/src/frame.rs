@@ -2,6 +2,7 @@
 
 use crate::protocol::PROTOCOL;
 use supple::glam::{DQuat, DVec3};
+use supple::timeline::Playback;
 use supple::{Drag, Input, Model, Report, State, measure};
 
 /// The simulation runs.
@@ -12,6 +13,9 @@ pub(crate) const REPLAYING: u16 = 2;
 pub(crate) const BEHIND: u16 = 4;
 /// The last step failed; the status tells why.
 pub(crate) const FAILED: u16 = 8;
+
+/// The poses are those that were stored; nothing was computed.
+pub(crate) const STORED: u16 = 16;
 
 /// Who pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) input: &'a Input,
     /// For each drag of the input.
     pub(crate) pullers: &'a [Puller],
+    /// The take that is compared with, at the same step.
+    pub(crate) other: Option<&'a Playback>,
 }
 
 /// The bytes of a frame.
@@ -44,8 +50,9 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     let Shown { model, state, input, report, .. } = shown;
     let (bodies, joints) = (model.bodies().len(), model.joints().len());
     let targets = || input.targets.iter().enumerate().filter_map(|(k, t)| t.map(|t| (k, t)));
-    let mut out =
-        Bytes(Vec::with_capacity(96 + 28 * bodies + 4 * joints + 32 * (targets().count() + input.drags.len())));
+    let others = shown.other.map_or(0, Playback::bodies);
+    let lines = 32 * (targets().count() + input.drags.len());
+    let mut out = Bytes(Vec::with_capacity(100 + 28 * (bodies + others) + 4 * joints + lines));
 
     out.u16(PROTOCOL);
     out.u16(shown.flags);
@@ -92,6 +99,11 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.u32(shown.pullers.get(k).copied().unwrap_or(Puller::Person) as u32);
         out.vec3(point);
         out.vec3(force);
+    }
+    out.u32(others as u32);
+    for pose in shown.other.iter().flat_map(|other| (0..others).map(|body| other.pose(body))) {
+        out.vec3(pose.translation);
+        out.quat(pose.rotation);
     }
     out.0
 }

@@ -5,10 +5,13 @@
 //! The messages are told in `docs/protocol.md`. There is no physics here.
 
 mod describe;
+mod edits;
 mod frame;
+mod journal;
 mod protocol;
 mod server;
 mod simulation;
 
-pub use server::{Studio, StudioError};
-pub use simulation::{MAX_BODIES, Opening};
+pub use journal::{Unfinished, default_folder as default_journal_folder};
+pub use server::{Settings, Studio, StudioError};
+pub use simulation::{Closed, MAX_BODIES, Opening};

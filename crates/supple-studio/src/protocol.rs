@@ -51,6 +51,26 @@ pub(crate) enum Request {
     Seek { take: usize, step: u64 },
     /// Give a take a name.
     Rename { take: usize, name: String },
+    /// Remove a take and all that left it.
+    Delete { take: usize },
+    /// Show another take beside the present one; null ends that.
+    Compare { take: Option<usize> },
+    /// Undo the last thing done by hand.
+    Undo,
+    /// Do again what was undone last.
+    Redo,
+    /// Open the journal of a session that did not finish.
+    Recover { journal: u32 },
+    /// Remove the journal of a session that did not finish.
+    Discard { journal: u32 },
+}
+
+impl Request {
+    /// Whether it adds something to the takes that only a person or a device could do again.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        use Request::{Delete, Drag, Pin, Redo, Rename, Set, Targets, Undo};
+        matches!(self, Delete { .. } | Drag { .. } | Pin { .. } | Redo | Rename { .. } | Set(_) | Targets { .. } | Undo)
+    }
 }
 
 fn one() -> u32 {
@@ -61,7 +81,7 @@ fn unit() -> f64 {
 }
 
 /// New values of settings; what is left out stays.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Change {
     pub(crate) dt: Option<f64>,
@@ -78,7 +98,7 @@ pub(crate) struct Change {
 }
 
 /// New scales of one joint.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JointChange {
     pub(crate) joint: u32,
@@ -110,7 +130,17 @@ pub(crate) struct Status<'a> {
     pub(crate) settings: Settings,
     pub(crate) pins: Vec<u32>,
     pub(crate) take: usize,
-    pub(crate) takes: Vec<TakeLine<'a>>,
+    /// By index; null where one was removed.
+    pub(crate) takes: Vec<Option<TakeLine<'a>>>,
+    /// The take that is shown beside the present one.
+    pub(crate) compare: Option<usize>,
+    /// The takes are not computed again but shown as they were stored, and why.
+    pub(crate) stored: Option<&'a str>,
+    /// What would be undone and done again.
+    pub(crate) undo: Option<String>,
+    pub(crate) redo: Option<String>,
+    /// Sessions that did not finish.
+    pub(crate) journals: Vec<JournalLine<'a>>,
     /// Bytes held by the takes.
     pub(crate) bytes: usize,
     /// The last thing that everyone should know.
@@ -137,6 +167,47 @@ pub(crate) struct TakeLine<'a> {
     pub(crate) parent: Option<usize>,
     pub(crate) first: u64,
     pub(crate) end: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct JournalLine<'a> {
+    pub(crate) journal: u32,
+    pub(crate) scene: &'a str,
+    pub(crate) takes: usize,
+    pub(crate) steps: u64,
+    pub(crate) seconds: f64,
+    /// Seconds since 1970.
+    pub(crate) written: u64,
+    pub(crate) build: &'a str,
+}
+
+/// Two takes compared.
+#[derive(Debug, Serialize)]
+pub(crate) struct ComparisonTold<'a> {
+    pub(crate) takes: [usize; 2],
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) steps_per_column: u64,
+    pub(crate) times: Vec<f64>,
+    /// Smaller differences may be those of rounding.
+    pub(crate) resolution: DifferenceTold,
+    /// The joints that differ most in angle \[rad\], and in place \[m\].
+    pub(crate) angles: Vec<CurveTold<'a>>,
+    pub(crate) shifts: Vec<CurveTold<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct DifferenceTold {
+    pub(crate) angle: f64,
+    pub(crate) shift: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct CurveTold<'a> {
+    pub(crate) joint: u32,
+    pub(crate) name: &'a str,
+    pub(crate) largest: f64,
+    pub(crate) values: Vec<f64>,
 }
 
 /// A message to everyone, numbered so that a page shows it once.

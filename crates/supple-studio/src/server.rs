@@ -1,7 +1,8 @@
 //! The server: the page, its WebSocket, and takes as files. It listens on this machine only.
 
-use crate::protocol::{Request, refusal};
-use crate::simulation::{self, Command, Opening, Published};
+use crate::journal::{Folder, Orphan, Unfinished};
+use crate::protocol::{ComparisonTold, CurveTold, DifferenceTold, Request, json, refusal};
+use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Purpose};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -15,9 +16,13 @@ use futures_util::{SinkExt, StreamExt};
 use rust_embed::RustEmbed;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use supple::TakeError;
+use supple::timeline::compare::{self as comparing, Difference, JointDifference};
+use supple::timeline::file as takes;
 use tokio::sync::{mpsc, oneshot};
 
 /// The page, as built by `build.rs`.
@@ -36,11 +41,32 @@ const MAX_TAKE: usize = 1 << 30;
 /// A client that takes nothing for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A comparison of two takes has this many columns at most: more than a plot shows.
+const MAX_COLUMNS: usize = 400;
+/// And names this many joints.
+const MAX_CURVES: usize = 5;
+
+/// What a studio is asked to be.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The port that is tried first; `None`: 7411.
+    pub port: Option<u16>,
+    /// Names this program in takes: a take of another build is shown as stored. It should differ when anything differs that is
+    /// computed.
+    pub build: String,
+    /// The folder of journals; `None`: no journal is kept and none is offered.
+    pub journal: Option<PathBuf>,
+}
+
 /// A studio that listens.
 #[derive(Debug)]
 pub struct Studio {
     listener: TcpListener,
     opening: Opening,
+    build: String,
+    journal: Option<Folder>,
+    orphans: Vec<Orphan>,
+    journal_trouble: Option<String>,
 }
 
 /// Why a studio cannot open.
@@ -76,18 +102,35 @@ impl StudioError {
 }
 
 impl Studio {
-    /// Listens on 127.0.0.1, at the port asked for or the next one that is free.
-    pub fn bind(opening: Opening, port: Option<u16>) -> Result<Studio, StudioError> {
-        let first = port.unwrap_or(PORT);
-        let last = if first == 0 { 0 } else { first.saturating_add(PORTS) };
-        let mut error = None;
-        for port in first..=last {
-            match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                Ok(listener) => return Ok(Studio { listener, opening }),
-                Err(e) => error = Some(e),
+    /// Listens on 127.0.0.1, at the port asked for or the next one that is free, and looks for journals of sessions that did not finish.
+    pub fn bind(opening: Opening, settings: Settings) -> Result<Studio, StudioError> {
+        let listener = listen(settings.port)?;
+        let mut studio = Studio {
+            listener,
+            opening,
+            build: settings.build,
+            journal: None,
+            orphans: Vec::new(),
+            journal_trouble: None,
+        };
+        if let Some(path) = settings.journal {
+            let found = Folder::open(&path).and_then(|folder| Ok((folder.orphans()?, folder)));
+            match found {
+                Ok((orphans, folder)) => (studio.orphans, studio.journal) = (orphans, Some(folder)),
+                Err(error) => studio.journal_trouble = Some(format!("{}: {error}", path.display())),
             }
         }
-        Err(StudioError::Port { first, last, error: error.expect("at least one port was tried") })
+        Ok(studio)
+    }
+
+    /// Sessions that did not finish, the newest first. The page offers them.
+    pub fn unfinished(&self) -> Vec<Unfinished> {
+        self.orphans.iter().map(|orphan| orphan.summary.clone()).collect()
+    }
+
+    /// Why no journal can be kept although one was asked for.
+    pub fn journal_trouble(&self) -> Option<&str> {
+        self.journal_trouble.as_deref()
     }
 
     /// Where the page is: `http://127.0.0.1:7411/`.
@@ -95,14 +138,18 @@ impl Studio {
         Ok(format!("http://{}/", self.listener.local_addr()?))
     }
 
-    /// Serves until the process is told to stop (Ctrl-C).
-    pub fn serve(self) -> Result<(), StudioError> {
+    /// Serves until the process is told to stop (Ctrl-C, or as a service is stopped).
+    pub fn serve(self) -> Result<Closed, StudioError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let result = runtime.block_on(async {
+            let (app, listener, commands) = self.start()?;
             tokio::select! {
-                result = self.run() => result,
-                _ = tokio::signal::ctrl_c() => Ok(()),
+                result = axum::serve(listener, app) => result?,
+                () = told_to_stop() => {}
             }
+            let (reply, answer) = oneshot::channel();
+            let _ = commands.send(Command::Close(reply)).await;
+            Ok(answer.await.unwrap_or(Closed::Clean))
         });
         runtime.shutdown_timeout(Duration::from_millis(200));
         result
@@ -110,19 +157,61 @@ impl Studio {
 
     /// Serves within a runtime, until the future is dropped.
     pub async fn run(self) -> Result<(), StudioError> {
+        let (app, listener, _) = self.start()?;
+        Ok(axum::serve(listener, app).await?)
+    }
+
+    /// Starts the simulation and makes the server around it.
+    fn start(self) -> Result<(Router, tokio::net::TcpListener, mpsc::Sender<Command>), StudioError> {
         self.listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let (commands, published) = simulation::start(self.opening, tokio::runtime::Handle::current())?;
-        let desk = Arc::new(Desk { commands, published, clients: AtomicU64::new(0) });
+        let needs = simulation::Desk { build: self.build, folder: self.journal, orphans: self.orphans };
+        let (commands, published) = simulation::start(self.opening, needs, tokio::runtime::Handle::current())?;
+        let desk = Arc::new(Desk { commands: commands.clone(), published, clients: AtomicU64::new(0) });
         let app = Router::new()
             .route("/", get(|| async { file("index.html") }))
             .route("/socket", get(socket))
             .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
+            .route("/compare/{take}/{other}", get(compare))
             .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
             .layer(middleware::from_fn(guard))
             .with_state(desk);
-        Ok(axum::serve(listener, app).await?)
+        Ok((app, listener, commands))
     }
+}
+
+/// A port on 127.0.0.1.
+fn listen(port: Option<u16>) -> Result<TcpListener, StudioError> {
+    let first = port.unwrap_or(PORT);
+    let last = if first == 0 { 0 } else { first.saturating_add(PORTS) };
+    let mut error = None;
+    for port in first..=last {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(listener) => return Ok(listener),
+            Err(e) => error = Some(e),
+        }
+    }
+    Err(StudioError::Port { first, last, error: error.expect("at least one port was tried") })
+}
+
+/// Ends when the process is asked to: Ctrl-C; elsewhere than on Windows also the signals of a service that is stopped and of a closed terminal.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut terminate), Ok(mut hang_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        else {
+            let _ = tokio::signal::ctrl_c().await;
+            return;
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// What every connection needs.
@@ -177,22 +266,33 @@ fn admitted(headers: &HeaderMap) -> Result<(), &'static str> {
     }
 }
 
-async fn save(State(desk): State<Arc<Desk>>) -> Response {
+/// A copy of the takes; files and comparisons are made from it while the simulation goes on.
+async fn copy(desk: &Desk, purpose: Purpose) -> Option<Copied> {
     let (reply, answer) = oneshot::channel();
-    if desk.commands.send(Command::Save(reply)).await.is_err() {
-        return stopped();
-    }
-    let Ok((name, bytes)) = answer.await else { return stopped() };
+    desk.commands.send(Command::Copy(purpose, reply)).await.ok()?;
+    answer.await.ok()
+}
+
+async fn save(State(desk): State<Arc<Desk>>) -> Response {
+    let Some(Copied { scene, timeline, take, build }) = copy(&desk, Purpose::Save).await else { return stopped() };
+    let name = scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
+    let made = tokio::task::spawn_blocking(move || takes::write(&timeline, take, &build)).await;
+    let Ok(bytes) = made else { return stopped() };
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}.take\"")),
     ];
     (headers, bytes).into_response()
 }
 
 async fn load(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
+    let Ok(opened) = tokio::task::spawn_blocking(move || Opening::takes(&body)).await else { return stopped() };
+    let opening = match opened {
+        Ok(opening) => Box::new(opening),
+        Err((code, text)) => return (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+    };
     let (reply, answer) = oneshot::channel();
-    if desk.commands.send(Command::Load(body.to_vec(), reply)).await.is_err() {
+    if desk.commands.send(Command::Load(opening, reply)).await.is_err() {
         return stopped();
     }
     match answer.await {
@@ -200,6 +300,42 @@ async fn load(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
         Ok(Err((code, text))) => (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
         Err(_) => stopped(),
     }
+}
+
+async fn compare(State(desk): State<Arc<Desk>>, Path(takes): Path<(usize, usize)>) -> Response {
+    let Some(copied) = copy(&desk, Purpose::Look).await else { return stopped() };
+    match tokio::task::spawn_blocking(move || told_comparison(&copied, takes.into())).await {
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Ok(Err(error)) => (StatusCode::BAD_REQUEST, refusal("studio/take", error.to_string())).into_response(),
+        Err(_) => stopped(),
+    }
+}
+
+/// Two takes compared, as JSON: the joints that differ most, over time.
+fn told_comparison(copied: &Copied, takes: [usize; 2]) -> Result<String, TakeError> {
+    let model = &copied.scene.model;
+    let compared = comparing::compare(&copied.timeline, model, takes, MAX_COLUMNS)?;
+    let largest = |measure: fn(&Difference) -> f64| {
+        let mut joints: Vec<_> = compared.joints.iter().collect();
+        joints.sort_by(|a, b| measure(&b.largest).total_cmp(&measure(&a.largest))); // equal ones stay in their order
+        let curve = |line: &JointDifference| CurveTold {
+            joint: line.joint.0,
+            name: &model.joint(line.joint).name,
+            largest: measure(&line.largest),
+            values: line.columns.iter().map(measure).collect(),
+        };
+        joints.into_iter().take(MAX_CURVES).map(curve).collect()
+    };
+    Ok(json(&ComparisonTold {
+        takes,
+        first: compared.first,
+        last: compared.last,
+        steps_per_column: compared.steps_per_column,
+        times: compared.times.clone(),
+        resolution: DifferenceTold { angle: compared.resolution.angle, shift: compared.resolution.shift },
+        angles: largest(|difference| difference.angle),
+        shifts: largest(|difference| difference.shift),
+    }))
 }
 
 fn stopped() -> Response {

@@ -2,19 +2,28 @@
 //!
 //! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
 
+mod takes;
+
 use crate::describe::describe;
+use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
-use crate::protocol::{self, Change, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal};
+use crate::journal::{Folder, Journal, Orphan};
+use crate::protocol::{
+    self, Change, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
+};
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
+use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
     BodyId, Drag, Fork, Input, JointInput, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline, Twist,
     Work, step,
 };
+use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// The largest scene that the page is asked to draw.
@@ -29,6 +38,8 @@ const FRAME_INTERVAL: Duration = Duration::from_micros(8_000);
 const MAX_LAG: Duration = Duration::from_millis(50);
 /// Commands that are heard between two steps, so that a flood of them does not stop the run.
 const COMMANDS_A_STEP: usize = 256;
+/// The journal is written this often: what happened since is lost in a crash.
+const JOURNAL_INTERVAL: Duration = Duration::from_millis(500);
 /// Over this time the pace is measured.
 const PACE_WINDOW: Duration = Duration::from_millis(500);
 
@@ -53,7 +64,11 @@ impl Opening {
 
     /// Opens the bytes of a `.take` file.
     pub fn takes(bytes: &[u8]) -> Result<Opening, (String, String)> {
-        let file = file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?;
+        Opening::of(file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?)
+    }
+
+    /// Opens takes with the scene that they name.
+    pub(crate) fn of(file: TakeFile) -> Result<Opening, (String, String)> {
         let Opening::Scene(scene) = Opening::scene(file.timeline.scene())? else {
             unreachable!("a scene was asked for")
         };
@@ -80,10 +95,47 @@ pub(crate) enum Command {
     Ask { client: u64, request: Request, reply: mpsc::Sender<String> },
     /// A client is gone: its pulls end.
     Gone { client: u64 },
-    /// The takes as a file.
-    Save(oneshot::Sender<(String, Vec<u8>)>),
+    /// A copy of the takes.
+    Copy(Purpose, oneshot::Sender<Copied>),
     /// A file replaces scene and takes.
-    Load(Vec<u8>, oneshot::Sender<Result<(), (String, String)>>),
+    Load(Box<Opening>, oneshot::Sender<Result<(), (String, String)>>),
+    /// The studio ends. Tells whether a journal is left behind.
+    Close(oneshot::Sender<Closed>),
+}
+
+/// What a copy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It goes into a file: what it holds is safe.
+    Save,
+    /// It is only looked at.
+    Look,
+}
+
+/// A copy of the takes; it shares what does not change any more.
+pub(crate) struct Copied {
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) timeline: Timeline,
+    pub(crate) take: usize,
+    pub(crate) build: String,
+}
+
+/// How a studio ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// Nothing was left to keep, or no journal was wanted.
+    Clean,
+    /// There were takes that had not been saved: the journal keeps them, and the next studio offers them.
+    Kept,
+}
+
+/// What a studio needs besides what it opens.
+pub(crate) struct Desk {
+    /// Names this program in takes.
+    pub(crate) build: String,
+    /// Where the journal goes; `None`: there is none.
+    pub(crate) folder: Option<Folder>,
+    pub(crate) orphans: Vec<Orphan>,
 }
 
 /// The latest of everything, for every client.
@@ -97,15 +149,25 @@ pub(crate) struct Published {
 /// Starts the thread. It ends when every sender of commands is gone.
 pub(crate) fn start(
     opening: Opening,
+    desk: Desk,
     runtime: tokio::runtime::Handle,
 ) -> Result<(mpsc::Sender<Command>, Published), TakeError> {
     let (commands, inbox) = mpsc::channel(256);
     let (scene_out, scene) = watch::channel(Utf8Bytes::default());
     let (status_out, status) = watch::channel(Utf8Bytes::default());
     let (frame_out, frame) = watch::channel(Bytes::new());
+    let stage = Stage::open(opening, &desk.build, 0)?;
     let mut simulation = Simulation {
-        stage: Stage::open(opening, 0)?,
-        playing: true,
+        playing: stage.stored.is_none(),
+        stage,
+        generations: 0,
+        earlier: None,
+        later: None,
+        build: desk.build,
+        journal: desk.folder.map(Journal::start),
+        orphans: (0..).zip(desk.orphans).collect(),
+        unwritten: true,
+        touched: false,
         speed: 1.0,
         notice: None,
         scene_out,
@@ -113,6 +175,7 @@ pub(crate) fn start(
         frame_out,
     };
     simulation.publish_all();
+    simulation.tell_if_stored();
     std::thread::Builder::new()
         .name("simulation".into())
         .spawn(move || simulation.run(inbox, runtime))
@@ -122,6 +185,20 @@ pub(crate) fn start(
 
 struct Simulation {
     stage: Stage,
+    /// The last number given to a stage.
+    generations: u32,
+    /// What was open before the present scene, and after it when that was undone.
+    earlier: Option<Stage>,
+    later: Option<Stage>,
+    /// Names this program in takes.
+    build: String,
+    journal: Option<Journal>,
+    /// Journals of sessions that did not finish, by the number under which they are offered.
+    orphans: BTreeMap<u32, Orphan>,
+    /// Something happened that the journal does not hold yet.
+    unwritten: bool,
+    /// Something was done by hand that has not been saved.
+    touched: bool,
     playing: bool,
     /// Simulated per real time, as wished.
     speed: f64,
@@ -134,11 +211,20 @@ struct Simulation {
 /// A scene with its takes and all that is changed by hand. Opening another scene makes another one.
 struct Stage {
     generation: u32,
-    scene: Scene,
+    scene: Arc<Scene>,
     work: Work,
     timeline: Timeline,
     take: usize,
     now: Moment,
+    /// Whether `now` is a computed state; otherwise it shows stored poses and must be computed before it is gone on from.
+    computed: bool,
+    /// Recorded steps are shown as stored, for this reason; `None`: they are computed again.
+    stored: Option<String>,
+    playback: Playback,
+    /// The take shown beside the present one, and what it shows.
+    compare: Option<usize>,
+    other: Playback,
+    history: History,
     /// The settings of the next live step; its lists of targets, drags and wrenches are empty.
     settings: Input,
     /// Whether the scene's script acts; when it does not, trackers hold `held`.
@@ -155,8 +241,6 @@ struct Stage {
     pace: f64,
     behind: bool,
     failed: bool,
-    /// A recorded step came out differently, which has been told.
-    differs: bool,
 }
 
 /// Why a request was refused: code and text.
@@ -165,27 +249,38 @@ type Refused = (&'static str, String);
 impl Simulation {
     fn run(mut self, mut inbox: mpsc::Receiver<Command>, runtime: tokio::runtime::Handle) {
         let mut due = Instant::now(); // when the next step should be done
+        let mut write_due = Instant::now(); // when the journal should be written
         let mut shown = Instant::now();
         let mut pace = Pace::new(self.stage.now.state.time);
         loop {
-            // Waits for a command until the next step is due; a paused run waits for nothing else.
-            let first = if self.playing {
-                let wait = due.saturating_duration_since(Instant::now());
-                match runtime.block_on(async { tokio::time::timeout(wait, inbox.recv()).await }) {
-                    Ok(Some(command)) => Some(command),
-                    Ok(None) => return,
-                    Err(_) => None,
+            // Waits for a command until the next step or piece of the journal is due; a paused run may wait for nothing else.
+            let next_write = (self.unwritten && self.journal.is_some()).then_some(write_due);
+            let next_step = self.playing.then_some(due);
+            let first = match next_step.into_iter().chain(next_write).min() {
+                Some(next) => {
+                    let wait = next.saturating_duration_since(Instant::now());
+                    match runtime.block_on(async { tokio::time::timeout(wait, inbox.recv()).await }) {
+                        Ok(Some(command)) => Some(command),
+                        Ok(None) => break,
+                        Err(_) => None,
+                    }
                 }
-            } else {
-                let Some(command) = inbox.blocking_recv() else { return };
-                Some(command)
+                None => {
+                    let Some(command) = inbox.blocking_recv() else { break };
+                    Some(command)
+                }
             };
             let rest = std::iter::from_fn(|| inbox.try_recv().ok());
             let was_playing = self.playing;
             let mut heard = false;
             for command in first.into_iter().chain(rest.take(COMMANDS_A_STEP)) {
+                if let Command::Close(reply) = command {
+                    let _ = reply.send(self.close());
+                    return;
+                }
                 self.obey(command);
                 heard = true;
+                self.unwritten = true;
             }
             if self.playing && !was_playing {
                 due = Instant::now();
@@ -194,8 +289,13 @@ impl Simulation {
             if heard && !self.playing {
                 self.publish_frame(); // a paused picture follows at once; a running one with its next step
             }
+            if self.unwritten && Instant::now() >= write_due {
+                self.write_journal();
+                write_due = Instant::now() + JOURNAL_INTERVAL;
+            }
             if self.playing && Instant::now() >= due {
                 self.advance();
+                self.unwritten = true;
                 let now = Instant::now();
                 due += Duration::from_secs_f64(self.stage.now.input.dt / self.speed);
                 self.stage.behind = now > due + MAX_LAG;
@@ -209,15 +309,14 @@ impl Simulation {
                 }
             }
         }
+        self.close();
     }
 
     /// Does a step; one that fails pauses the run and tells why.
     fn advance(&mut self) {
         match self.stage.advance() {
             Ok(Advanced::Usual) => {}
-            Ok(Advanced::Differs) => {
-                self.tell("warning", "this build computes the take differently from the one that recorded it".into());
-            }
+            Ok(Advanced::Differs) => self.tell_if_stored(),
             Ok(Advanced::Resumed) => self.publish_status(),
             Err(reason) => {
                 self.playing = false;
@@ -250,37 +349,36 @@ impl Simulation {
                 }
             },
             Command::Gone { client } => self.stage.drags.retain(|(owner, _), _| *owner != client),
-            Command::Save(reply) => {
-                let name = self.stage.scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
-                let bytes = file::write(&self.stage.timeline, self.stage.take);
-                let _ = reply.send((format!("{name}.take"), bytes));
+            Command::Copy(purpose, reply) => {
+                let Stage { scene, timeline, take, .. } = &self.stage;
+                let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
+                let _ = reply.send(Copied { scene, timeline, take: *take, build });
+                if purpose == Purpose::Save {
+                    self.touched = false;
+                }
             }
-            Command::Load(bytes, reply) => {
-                let opened = Opening::takes(&bytes).and_then(|opening| self.open(opening));
-                let _ = reply.send(opened);
+            Command::Load(opening, reply) => {
+                let _ = reply.send(self.open(*opening));
             }
+            Command::Close(_) => unreachable!("heard before"),
         }
     }
 
     fn open(&mut self, opening: Opening) -> Result<(), (String, String)> {
-        let other_build = match &opening {
-            Opening::Takes(_, file) if file.build != file::build() => Some(file.build.clone()),
-            _ => None,
-        };
         let from_file = matches!(opening, Opening::Takes(..));
-        let stage =
-            Stage::open(opening, self.stage.generation + 1).map_err(|e| (e.code().to_owned(), e.to_string()))?;
-        self.stage = stage;
+        let stage = Stage::open(opening, &self.build, self.generations + 1)
+            .map_err(|e| (e.code().to_owned(), e.to_string()))?;
+        self.generations += 1;
         self.playing = !from_file;
+        self.put_aside(stage);
         self.publish_all();
-        if let Some(build) = other_build {
-            self.tell("warning", format!("the take was recorded by {build}: what is computed again may differ"));
-        }
+        self.tell_if_stored();
         Ok(())
     }
 
     fn answer(&mut self, client: u64, request: Request) -> Result<Told, Refused> {
         let bad = |what: String| Err(("studio/value", what));
+        self.touched |= request.is_by_hand();
         match request {
             Request::Play => self.playing = true,
             Request::Pause => self.playing = false,
@@ -308,18 +406,19 @@ impl Simulation {
             }
             Request::Seek { take, step } => {
                 self.playing = false;
-                self.stage.seek(take, step).map_err(|e| ("studio/take", e.to_string()))?;
+                self.stage.seek(take, step)?;
             }
-            Request::Rename { take, name } => {
-                let name = name.trim();
-                if take >= self.stage.timeline.takes().len() {
-                    return bad(format!("there is no take {take}"));
+            Request::Rename { take, name } => self.stage.rename(take, name.trim())?,
+            Request::Delete { take } => {
+                if self.stage.delete(take)? == Moved::Elsewhere {
+                    self.playing = false;
                 }
-                if name.is_empty() || name.chars().count() > 80 || name.chars().any(char::is_control) {
-                    return bad("a name has 1 to 80 letters".into());
-                }
-                self.stage.timeline.rename(take, name);
             }
+            Request::Compare { take } => self.stage.set_compare(take)?,
+            Request::Undo => self.undo()?,
+            Request::Redo => self.redo()?,
+            Request::Recover { journal } => self.recover(journal)?,
+            Request::Discard { journal } => self.discard(journal)?,
             Request::Set(change) => self.stage.set(change)?,
             Request::Drag { pointer, body, point, target, strength } => {
                 return self.stage.drag((client, pointer), body, point.into(), target.into(), strength);
@@ -345,12 +444,15 @@ impl Simulation {
 
     fn publish_status(&mut self) {
         let stage = &self.stage;
-        let takes = stage.timeline.takes().iter().map(|take| TakeLine {
-            name: &take.name,
-            parent: take.fork.map(|fork| fork.take),
-            first: take.first(),
-            end: take.end(),
+        let takes = stage.timeline.takes().iter().map(|take| {
+            (!take.is_removed()).then(|| TakeLine {
+                name: &take.name,
+                parent: take.fork.map(|fork| fork.take),
+                first: take.first(),
+                end: take.end(),
+            })
         });
+        let (undo, redo) = self.labels();
         let status = json(&Status {
             kind: "status",
             generation: stage.generation,
@@ -360,6 +462,11 @@ impl Simulation {
             pins: stage.pins.keys().copied().collect(),
             take: stage.take,
             takes: takes.collect(),
+            compare: stage.compare,
+            stored: stage.stored.as_deref(),
+            undo,
+            redo,
+            journals: self.journals_told(),
             bytes: stage.timeline.bytes(),
             notice: self.notice.as_ref(),
         });
@@ -370,12 +477,14 @@ impl Simulation {
         if !self.playing {
             self.stage.compose(); // what the hands do shows before the next step
         }
+        let other = self.stage.look_beside();
         let stage = &self.stage;
         let flag = |on: bool, bit: u16| if on { bit } else { 0 };
         let flags = flag(self.playing, frame::PLAYING)
             | flag(stage.is_replaying(), frame::REPLAYING)
             | flag(stage.behind && self.playing, frame::BEHIND)
-            | flag(stage.failed, frame::FAILED);
+            | flag(stage.failed, frame::FAILED)
+            | flag(!stage.computed, frame::STORED);
         let bytes = frame::encode(&Shown {
             flags,
             generation: stage.generation,
@@ -389,6 +498,7 @@ impl Simulation {
             state: &stage.now.state,
             input: &stage.now.input,
             pullers: &stage.pullers(),
+            other: other.then_some(&stage.other),
         });
         self.frame_out.send_replace(bytes.into());
     }
@@ -404,7 +514,7 @@ enum Told {
 enum Advanced {
     /// A step was done, live or again.
     Usual,
-    /// Replayed with other bits, for the first time.
+    /// A recorded step came out with other bits: from here on it is shown as stored.
     Differs,
     /// The end of the recording was reached: from here it goes on live.
     Resumed,
@@ -431,20 +541,28 @@ impl Pace {
 }
 
 impl Stage {
-    fn open(opening: Opening, generation: u32) -> Result<Stage, TakeError> {
-        let (scene, timeline, take) = match opening {
+    fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
+        let (scene, timeline, take, stored) = match opening {
             Opening::Scene(scene) => {
-                let timeline = Timeline::new(&scene.name, &scene.state, &scene.input);
-                (scene, timeline, 0)
+                let timeline = Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input);
+                (scene, timeline, 0, None)
             }
-            Opening::Takes(scene, file) => (scene, file.timeline, file.current),
+            Opening::Takes(scene, file) => {
+                let stored = why_stored(&scene, &file, build);
+                (scene, file.timeline, file.current, stored)
+            }
         };
-        let mut work = Work::new(&scene.model);
-        let end = timeline.takes()[take].end();
-        let now = timeline.seek(&scene.model, take, end, &mut work)?;
+        timeline.check_bodies(&scene.model)?;
         let mut stage = Stage {
             generation,
-            work,
+            work: Work::new(&scene.model),
+            now: Moment::new(scene.state.clone(), scene.input.clone()),
+            computed: false,
+            stored,
+            playback: Playback::default(),
+            compare: None,
+            other: Playback::default(),
+            history: History::default(),
             timeline,
             take,
             settings: Input::default(),
@@ -458,11 +576,9 @@ impl Stage {
             pace: 0.0,
             behind: false,
             failed: false,
-            differs: false,
-            scene,
-            now,
+            scene: Arc::new(scene),
         };
-        stage.adopt();
+        stage.go_to(take, stage.timeline.takes()[take].end())?;
         Ok(stage)
     }
 
@@ -488,34 +604,22 @@ impl Stage {
 
     fn advance(&mut self) -> Result<Advanced, String> {
         self.failed = true; // until it is done
-        let clock;
-        let told = if self.is_replaying() {
-            clock = Instant::now();
-            let done = self.timeline.advance(&self.scene.model, self.take, &mut self.now, &mut self.work);
-            self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
-            let outcome = done.map_err(|error| error.to_string())?;
-            self.report = outcome.report;
-            if !self.is_replaying() {
-                self.adopt();
-                Advanced::Resumed
-            } else if !outcome.identical && !self.differs {
-                self.differs = true;
-                Advanced::Differs
-            } else {
-                Advanced::Usual
-            }
-        } else {
-            self.compose();
-            clock = Instant::now();
-            let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
-            self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
-            self.report = done.map_err(|error| self.explain(&error))?;
-            self.now.step += 1;
-            self.timeline.record(self.take, &self.now.input, &self.now.state);
-            Advanced::Usual
-        };
+        let told = if self.is_replaying() { self.replay()? } else { self.do_live()? };
         self.failed = false;
         Ok(told)
+    }
+
+    /// Does the next step live and records it.
+    fn do_live(&mut self) -> Result<Advanced, String> {
+        self.compute().map_err(|error| error.to_string())?;
+        self.compose();
+        let clock = Instant::now();
+        let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
+        self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
+        self.report = done.map_err(|error| self.explain(&error))?;
+        self.now.step += 1;
+        self.timeline.record(self.take, &self.now.input, &self.now.state);
+        Ok(Advanced::Usual)
     }
 
     fn explain(&self, error: &StepError) -> String {
@@ -548,30 +652,9 @@ impl Stage {
         input.drags.extend(self.drags.values());
     }
 
-    /// Leaves the recorded take if the present step is not its last, before anything is changed by hand.
-    fn fork(&mut self) {
-        if self.is_replaying() {
-            let name = self.timeline.free_name();
-            self.take = self.timeline.fork(Fork { take: self.take, step: self.now.step }, name, &self.now);
-        }
-    }
-
-    fn seek(&mut self, take: usize, step: u64) -> Result<(), TakeError> {
-        self.now = self.timeline.seek(&self.scene.model, take, step, &mut self.work)?;
-        self.take = take;
-        self.drags.clear();
-        self.failed = false;
-        self.report = Report::default();
-        let gap = supple::measure::joint_gap(&self.scene.model, &self.now.state);
-        (self.report.max_joint_gap, self.report.max_joint_tilt) = (gap.distance, gap.tilt);
-        self.report.widest_joint = gap.joint;
-        self.adopt();
-        Ok(())
-    }
-
     fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
-        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques: _, script: _, joints } = &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
         if dt.is_some_and(|dt| !(1e-5..=0.1).contains(&dt)) {
             return bad("dt must lie between 0.00001 and 0.1 s");
@@ -582,30 +665,19 @@ impl Stage {
         if gravity.is_some_and(|g| !g.iter().all(|x| x.abs() <= 1000.0)) {
             return bad("each part of gravity must lie between -1000 and 1000 m/s²");
         }
-        if [stiffness_scale, damping_scale].into_iter().flatten().any(|x| !scale(x)) {
+        if [stiffness_scale, damping_scale].into_iter().flatten().any(|x| !scale(*x)) {
             return bad("a scale must lie between 0 and 1,000,000");
         }
         let known = self.scene.model.joints().len();
         if joints.iter().any(|j| j.joint as usize >= known || !scale(j.stiffness_scale) || !scale(j.damping_scale)) {
             return bad("a joint does not exist, or a scale does not lie between 0 and 1,000,000");
         }
-        self.fork();
-        let s = &mut self.settings;
-        s.dt = dt.unwrap_or(s.dt);
-        s.substeps = substeps.unwrap_or(s.substeps);
-        s.gravity = gravity.map_or(s.gravity, DVec3::from_array);
-        s.stiffness_scale = stiffness_scale.unwrap_or(s.stiffness_scale);
-        s.damping_scale = damping_scale.unwrap_or(s.damping_scale);
-        s.torques = torques.unwrap_or(s.torques);
-        for j in joints {
-            let input = s.joint_mut(&self.scene.model, j.joint as usize);
-            *input = JointInput { stiffness_scale: j.stiffness_scale, damping_scale: j.damping_scale, ..*input };
-        }
-        if let Some(script) = script
-            && script != self.script
-        {
-            self.hold();
-            self.script = script;
+        let before = self.settings_before(&change);
+        if before != change {
+            let begun = self.fork()?;
+            self.apply(&change);
+            let label = self.label_of(&change);
+            self.add_edit(Edit { label, take: self.take, begun, what: What::Set { before, after: change } });
         }
         Ok(())
     }
@@ -630,8 +702,12 @@ impl Stage {
         if new && self.drags.len() >= MAX_DRAGS {
             return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
         }
-        let forked = self.is_replaying();
-        self.fork();
+        let begun = self.fork()?;
+        let forked = begun.is_some();
+        if forked {
+            let label = format!("the new {}", self.timeline.takes()[self.take].name);
+            self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
+        }
         let stiffness = strength * self.pull_stiffness();
         let mass = self.scene.model.bodies()[body as usize].mass;
         let damping = 2.0 * (stiffness * mass).sqrt(); // critical for the body alone
@@ -644,12 +720,15 @@ impl Stage {
 
     fn pin(&mut self, body: u32, on: bool) -> Result<(), Refused> {
         self.check_body(body)?;
-        self.fork();
-        if on {
-            self.pins.insert(body, self.now.state.bodies[body as usize].position);
-        } else {
-            self.pins.remove(&body);
+        let before = self.pins.get(&body).copied();
+        if before.is_some() == on {
+            return Ok(());
         }
+        let begun = self.fork()?;
+        let after = on.then_some(self.now.state.bodies[body as usize].position);
+        self.hold_body(body, after);
+        let label = format!("{} {}", if on { "pin" } else { "unpin" }, self.scene.model.bodies()[body as usize].name);
+        self.add_edit(Edit { label, take: self.take, begun, what: What::Pin { body, before, after } });
         Ok(())
     }
 

@@ -1,114 +1,17 @@
 //! The server as its clients meet it: who is let in, what nonsense does, and that nobody holds up the others.
 
+mod common;
+
+use common::{Client, PATIENCE, start};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
-use supple_studio::{Opening, Studio};
+use std::time::Instant;
+use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Starts a studio; returns its `127.0.0.1:port`.
-fn start(scene: &str) -> String {
-    let studio = Studio::bind(Opening::scene(scene).unwrap(), Some(0)).unwrap();
-    let address = studio.address().unwrap();
-    tokio::spawn(studio.run());
-    address.trim_start_matches("http://").trim_end_matches('/').to_owned()
-}
-
-struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Client {
-    async fn connect(address: &str) -> Client {
-        Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
-    }
-
-    async fn say(&mut self, message: Value) {
-        self.0.send(Message::text(message.to_string())).await.unwrap();
-    }
-
-    async fn next(&mut self) -> Message {
-        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message comes in time").unwrap().unwrap()
-    }
-
-    /// The next text message of this type.
-    async fn told(&mut self, kind: &str) -> Value {
-        loop {
-            if let Message::Text(text) = self.next().await {
-                let value: Value = serde_json::from_str(&text).unwrap();
-                if value["type"] == kind {
-                    return value;
-                }
-            }
-        }
-    }
-
-    async fn frame(&mut self) -> Frame {
-        loop {
-            if let Message::Binary(bytes) = self.next().await {
-                return Frame(bytes.to_vec());
-            }
-        }
-    }
-
-    /// The first frame for which this holds.
-    async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
-        let start = Instant::now();
-        loop {
-            let frame = self.frame().await;
-            if holds(&frame) {
-                return frame;
-            }
-            assert!(start.elapsed() < PATIENCE, "no such frame came");
-        }
-    }
-
-    /// The first status for which this holds.
-    async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let status = self.told("status").await;
-            if holds(&status) {
-                return status;
-            }
-        }
-    }
-}
-
-/// A frame by the layout of docs/protocol.md.
-struct Frame(Vec<u8>);
-
-impl Frame {
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
-    }
-    fn f32(&self, at: usize) -> f32 {
-        f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
-    }
-    fn step(&self) -> u32 {
-        self.u32(16)
-    }
-    fn playing(&self) -> bool {
-        self.0[2] & 1 == 1
-    }
-    fn bodies(&self) -> usize {
-        self.u32(28) as usize
-    }
-    fn drags(&self) -> usize {
-        self.u32(40) as usize
-    }
-    fn position(&self, body: usize) -> [f32; 3] {
-        [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
-    }
-    /// Everything that moves, without the figures.
-    fn poses(&self) -> &[u8] {
-        &self.0[96..96 + 28 * self.bodies()]
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scene_is_described_and_moves() {
@@ -121,7 +24,7 @@ async fn a_scene_is_described_and_moves() {
     assert_eq!(frame.bodies(), bodies);
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
-    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags);
+    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
 }
 
@@ -200,6 +103,13 @@ async fn ten_thousand_malformed_messages_change_nothing() {
         "{\"type\":\"seek\",\"take\":7,\"step\":0}".to_owned(),
         "{\"type\":\"rename\",\"take\":0,\"name\":\"\"}".to_owned(),
         "{\"type\":\"rename\",\"take\":9,\"name\":\"x\"}".to_owned(),
+        "{\"type\":\"delete\",\"take\":0}".to_owned(),
+        "{\"type\":\"delete\",\"take\":-1}".to_owned(),
+        "{\"type\":\"compare\",\"take\":3}".to_owned(),
+        "{\"type\":\"undo\"}".to_owned(),
+        "{\"type\":\"redo\"}".to_owned(),
+        "{\"type\":\"recover\",\"journal\":0}".to_owned(),
+        "{\"type\":\"discard\",\"journal\":99}".to_owned(),
     ];
     // One by one every one of them is answered with an error.
     for text in &wrong {
@@ -238,6 +148,7 @@ async fn ten_thousand_malformed_messages_change_nothing() {
     assert!(errors > 3000, "{errors} answers");
     let mut expected = status.clone();
     expected["takes"][0]["name"] = "still here".into();
+    expected["undo"] = "rename take 1".into();
     assert_eq!(after, expected);
 
     let mut other = Client::connect(&address).await;
@@ -273,7 +184,7 @@ async fn a_drag_moves_a_body_and_ends_with_its_client() {
     let target = [start[0], 2.0, 1.0];
     puller.say(json!({"type": "drag", "body": 9, "point": [0, 0, 0], "target": target, "strength": 3})).await;
     let pulled = watcher.frame_where(|frame| frame.drags() == 1 && frame.position(9)[2] > 0.3).await;
-    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 12 + 4 * k).powi(2)).sum::<f32>().sqrt();
+    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 16 + 4 * k).powi(2)).sum::<f32>().sqrt();
     assert!(force > 0.0);
     drop(puller);
     watcher.frame_where(|frame| frame.drags() == 0).await;
@@ -332,8 +243,9 @@ async fn scrubbing_forking_and_playing_again() {
 #[test]
 fn a_busy_port_gives_the_next_one() {
     let opening = || Opening::scene("pendulum").unwrap();
-    let first = Studio::bind(opening(), Some(0)).unwrap();
+    let at = |port| Settings { port: Some(port), ..Settings::default() };
+    let first = Studio::bind(opening(), at(0)).unwrap();
     let port: u16 = first.address().unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
-    let second = Studio::bind(opening(), Some(port)).unwrap();
+    let second = Studio::bind(opening(), at(port)).unwrap();
     assert_ne!(first.address().unwrap(), second.address().unwrap());
 }

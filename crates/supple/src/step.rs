@@ -178,13 +178,8 @@ pub struct Work {
     saved: State,
     /// The state at the start of a part.
     part_start: State,
-    /// The size of the model it was made for.
-    size: [usize; 3],
-}
-
-/// Bodies, joints and anchor springs: what scratch is indexed by.
-fn size(model: &Model) -> [usize; 3] {
-    [model.bodies().len(), model.joints().len(), model.anchor_springs().len()]
+    /// The fingerprint of the model it was made for.
+    model: u64,
 }
 
 impl Work {
@@ -197,7 +192,7 @@ impl Work {
             reduced: None,
             saved: model.start(),
             part_start: model.start(),
-            size: size(model),
+            model: model.fingerprint(),
         }
     }
 
@@ -245,7 +240,7 @@ pub(crate) const MAX_HALVINGS: u32 = 6;
 /// On error the state is as it was. The same model, state and input give the same bits.
 pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
     check(model, input, state)?;
-    if work.size != size(model) {
+    if work.model != model.fingerprint() {
         return Err(StepError::Work);
     }
     let parts = input.substeps.max(1);
@@ -386,7 +381,7 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver else { return None };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
-    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.size != size(model) {
+    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.model != model.fingerprint() {
         return None;
     }
     for (input, state) in inputs.iter().zip(&states) {

@@ -20,7 +20,11 @@ fn bits(state: &State) -> Vec<u64> {
         let numbers = [b.position.to_array(), v.to_array(), w.to_array()].concat();
         all.extend(numbers.iter().chain(&b.orientation.to_array()).map(|x| x.to_bits()));
     }
-    all.extend(state.joints.iter().map(|j| j.angle.to_bits()));
+    for j in &state.joints {
+        let numbers = [[j.angle; 3], j.turn.to_array(), j.force.to_array()].concat();
+        all.extend(numbers.iter().map(|x| x.to_bits()));
+    }
+    all.push(u64::from(state.remembers));
     all
 }
 
@@ -577,7 +581,9 @@ fn lists_of_the_wrong_length_are_refused() {
 
 #[test]
 fn a_work_of_another_model_is_refused() {
-    let scenes = ["chain:5", "chain:7", "hand", "robot"].map(|name| Scene::parse(name).unwrap());
+    // the first and the last have as many bodies and joints
+    let scenes =
+        ["chain:5", "chain:7", "hand", "robot", "chain:5,stiffness=11"].map(|name| Scene::parse(name).unwrap());
     for (i, scene) in scenes.iter().enumerate() {
         for (k, other) in scenes.iter().enumerate() {
             let what = format!("{} with the Work of {}", scene.name, other.name);

@@ -4,11 +4,13 @@ import * as THREE from "three";
 import { Figure } from "./figure";
 import { Lines } from "./lines";
 import { Link } from "./link";
+import { Overlay } from "./overlay";
 import { Panel, type Layer } from "./panel";
 import { figure as written } from "./plots";
 import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 import { Pull } from "./pull";
 import { Stage } from "./stage";
+import { Takes } from "./takes";
 
 // `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card.
 const query = new URLSearchParams(location.search);
@@ -23,6 +25,7 @@ let latest: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
 let lines: Lines | null = null;
+let overlay: Overlay | null = null;
 let hovered: number | null = null;
 let weight = 1;
 let frames = 0;
@@ -35,6 +38,7 @@ const link: Link = new Link({
   status(message) {
     status = message;
     panel.setStatus(message);
+    takes.setStatus(message);
     fresh = true;
   },
   frame(frame) {
@@ -59,6 +63,12 @@ const panel: Panel = new Panel({
   chosen: () => (fresh = true),
   goHome: () => stage.goHome(),
   meant: () => hovered ?? panel.chosen,
+});
+
+const takes: Takes = new Takes({
+  send: (message) => link.send(message),
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
 });
 
 const pull: Pull = new Pull(canvas, stage, {
@@ -99,6 +109,9 @@ function setScene(message: SceneMessage): void {
   lines?.dispose();
   if (figure) stage.scene.remove(figure.group, figure.ghosts);
   if (lines) stage.scene.remove(lines.group);
+  if (overlay) stage.scene.remove(overlay.group);
+  overlay?.dispose();
+  overlay = null;
   figure = new Figure(message);
   lines = new Lines(message);
   pull.figure = figure;
@@ -139,8 +152,18 @@ function show(frame: MovingFrame): void {
   figure.colour(layers.gaps, trouble);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
+  showOther(frame);
   panel.setFrame(frame);
   stage.touch();
+}
+
+/** The take that is compared with, as a translucent figure at the same step. */
+function showOther(frame: MovingFrame): void {
+  if (frame.other && !overlay) {
+    overlay = new Overlay(scene!);
+    stage.scene.add(overlay.group);
+  }
+  overlay?.show(frame);
 }
 
 /** The rubber band follows the mouse and the body, and tells the force. */
@@ -211,6 +234,7 @@ function tick(): void {
     show(latest);
     panel.drawPlots();
   }
+  takes.tick();
   showPull();
   if (stage.draw()) {
     frames++;
@@ -237,6 +261,10 @@ window.supple = {
   },
   get frames() {
     return frames;
+  },
+  /** What the page shows of the comparison of two takes. */
+  get comparison() {
+    return takes.comparison;
   },
   /** Script time of the last drawn frame [ms], and draw calls. */
   get cost() {

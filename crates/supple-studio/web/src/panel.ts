@@ -31,7 +31,6 @@ export class Panel {
   private shownStep = -1;
   private lastNotice = 0;
   private scrub: number | null = null;
-  private shownTakes = "";
   private readonly plots = {
     energy: new Plot(element("energy-plot"), ["#3878d6", "#e08a2e"], "linear"),
     gap: new Plot(element("gap-plot"), ["#b45fd0"], "logarithmic"),
@@ -99,7 +98,6 @@ export class Panel {
     play.setAttribute("aria-label", status.playing ? "Pause" : "Play");
     if (document.activeElement !== input("take-name")) input("take-name").value = status.takes[status.take]?.name ?? "";
     this.showValues();
-    this.showTakes();
     this.showJoint();
     this.showPin();
     if (status.notice && status.notice.number > this.lastNotice) {
@@ -350,38 +348,6 @@ export class Panel {
       // not one of our refusals: shown as it is
     }
     this.notify(`${file.name}: ${reason}`, "error");
-  }
-
-  private showTakes(): void {
-    const status = this.status!;
-    const key = JSON.stringify([status.takes, status.take]);
-    if (key === this.shownTakes) return;
-    this.shownTakes = key;
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.take : undefined;
-    const list = (parent: number | null): HTMLUListElement => {
-      const items = document.createElement("ul");
-      status.takes.forEach((take, k) => {
-        if (take.parent !== parent) return;
-        const item = document.createElement("li");
-        const button = document.createElement("button");
-        button.type = "button";
-        button.dataset.take = String(k);
-        button.textContent = parent === null ? take.name : `${take.name}, from step ${take.first}`;
-        if (k === status.take) button.setAttribute("aria-current", "true");
-        button.addEventListener("click", () => this.events.send({ type: "seek", take: k, step: this.endOf(k) }));
-        item.append(button);
-        const inner = list(k);
-        if (inner.children.length > 0) item.append(inner);
-        items.append(item);
-      });
-      return items;
-    };
-    element("takes").replaceChildren(list(null));
-    if (focused) document.querySelector<HTMLElement>(`[data-take="${focused}"]`)?.focus();
-  }
-
-  private endOf(take: number): number {
-    return this.frame?.take === take ? this.frame.end : (this.status?.takes[take]?.end ?? 0);
   }
 
   private showReport(frame: MovingFrame): void {

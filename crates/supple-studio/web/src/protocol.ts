@@ -45,6 +45,38 @@ export interface TakeLine {
   end: number;
 }
 
+export interface JournalLine {
+  journal: number;
+  scene: string;
+  takes: number;
+  steps: number;
+  seconds: number;
+  /** Seconds since 1970. */
+  written: number;
+  build: string;
+}
+
+/** The answer to GET compare/A/B. */
+export interface Comparison {
+  takes: [number, number];
+  first: number;
+  last: number;
+  steps_per_column: number;
+  times: number[];
+  /** Smaller differences may be those of rounding. */
+  resolution: { angle: number; shift: number };
+  angles: Curve[];
+  shifts: Curve[];
+}
+
+/** How one joint differs over time. */
+export interface Curve {
+  joint: number;
+  name: string;
+  largest: number;
+  values: number[];
+}
+
 export interface StatusMessage {
   type: "status";
   generation: number;
@@ -63,7 +95,17 @@ export interface StatusMessage {
   };
   pins: number[];
   take: number;
-  takes: TakeLine[];
+  /** By index; null where one was removed. */
+  takes: (TakeLine | null)[];
+  /** The take that is shown beside the present one. */
+  compare: number | null;
+  /** Why the takes are shown as stored and not computed again. */
+  stored: string | null;
+  /** What would be undone and done again. */
+  undo: string | null;
+  redo: string | null;
+  /** Sessions that did not finish. */
+  journals: JournalLine[];
   bytes: number;
   notice: { number: number; level: string; text: string } | null;
 }
@@ -99,6 +141,10 @@ export interface MovingFrame {
   gaps: Float32Array;
   targets: { tracker: number; pose: Float32Array }[];
   drags: { body: number; puller: number; point: Float32Array; force: Float32Array }[];
+  /** The poses are those that were stored; nothing was computed. */
+  stored: boolean;
+  /** Poses of the take that is compared with, at the same step. */
+  other: Float32Array | null;
 }
 
 const HEAD = 96;
@@ -131,12 +177,16 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     at += 8;
     dragList.push({ body, puller, point: floats(3), force: floats(3) });
   }
+  const others = u32(at);
+  at += 4;
+  const other = others > 0 ? floats(7 * others) : null;
   const widest = u32(56);
   return {
     playing: (flags & 1) !== 0,
     replaying: (flags & 2) !== 0,
     behind: (flags & 4) !== 0,
     failed: (flags & 8) !== 0,
+    stored: (flags & 16) !== 0,
     generation: u32(4),
     time: view.getFloat64(8, true),
     step: u32(16),
@@ -156,5 +206,6 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     gaps,
     targets: targetList,
     drags: dragList,
+    other,
   };
 }

@@ -10,15 +10,22 @@ import { chromium } from "playwright-core";
 const built = fileURLToPath(new URL("../../../../target/release/supple", import.meta.url));
 export const binary = process.env.SUPPLE ?? built;
 
-/** Starts `supple view SCENE` at a free port. */
-export async function serve(scene) {
+/** Starts `supple view SCENE` at a free port; without a journal, unless a folder for it is given. */
+export async function serve(scene, journal = null) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: build it with cargo build --release, or set SUPPLE`);
-  const child = spawn(binary, ["view", scene, "--no-open", "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const keep = journal ? ["--journal", journal] : ["--no-journal"];
+  const child = spawn(binary, ["view", scene, "--no-open", "--port", "0", ...keep], { stdio: ["ignore", "pipe", "inherit"] });
   const address = await new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`supple ended with ${code}`)));
     child.stdout.once("data", (data) => resolve(String(data).trim()));
   });
-  return { address, stop: () => child.kill() };
+  /** Ends it as Ctrl-C does, or at once, as a crash would. */
+  const end = (signal) =>
+    new Promise((resolve) => {
+      child.once("exit", resolve);
+      child.kill(signal);
+    });
+  return { address, stop: () => child.kill(), interrupt: () => end("SIGINT"), crash: () => end("SIGKILL") };
 }
 
 export async function browse() {

@@ -1,6 +1,7 @@
 //! Rotations, poses, spatial vectors, small blocks, vector lanes.
 
 pub mod block;
+pub(crate) mod fnv;
 pub mod lanes;
 pub mod pose;
 pub mod rotation;

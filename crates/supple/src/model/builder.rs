@@ -339,7 +339,8 @@ impl ModelBuilder {
         }
 
         let topology = Topology::new(&bodies, &joints);
-        let mut model = Model { bodies, joints, anchor_springs, trackers, topology, warnings: Vec::new() };
+        let fingerprint = fingerprint::fingerprint(&bodies, &joints, &anchor_springs, &trackers);
+        let mut model = Model { bodies, joints, anchor_springs, trackers, topology, warnings: Vec::new(), fingerprint };
         model.warnings = warnings(&model);
         Ok(model)
     }

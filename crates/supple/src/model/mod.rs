@@ -3,6 +3,7 @@
 pub mod actuator;
 pub mod body;
 pub mod builder;
+mod fingerprint;
 pub mod joint;
 pub mod limit;
 pub mod shape;
@@ -64,6 +65,7 @@ pub struct Model {
     trackers: Vec<Tracker>,
     topology: Topology,
     warnings: Vec<Warning>,
+    fingerprint: u64,
 }
 
 impl Model {
@@ -95,6 +97,12 @@ impl Model {
     /// What the builder noticed but accepted.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// A number that differs when anything differs that acts on the motion or the picture: all but names (FNV-1a over the bits). It
+    /// tells whether a take or a [`Work`](crate::Work) belongs to this model.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// One body.

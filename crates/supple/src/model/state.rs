@@ -1,6 +1,7 @@
 //! The state: all that is needed to go on, nothing derived. A clone is a snapshot.
 
 use super::{Model, joint::Joint};
+use crate::maths::fnv::Fnv;
 use crate::maths::{Pose, Twist};
 use glam::{DQuat, DVec3};
 
@@ -116,26 +117,20 @@ impl State {
 
     /// A number that differs when any bit of the state differs (FNV-1a over the bits).
     pub fn hash(&self) -> u64 {
-        let mut hash = 0xcbf29ce484222325u64;
-        let mut eat = |x: f64| {
-            for byte in x.to_bits().to_le_bytes() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100000001b3);
-            }
-        };
-        eat(self.time);
-        eat(self.last_dt);
+        let mut hash = Fnv::new();
+        hash.f64s(&[self.time, self.last_dt]);
         for b in &self.bodies {
-            b.position.to_array().into_iter().for_each(&mut eat);
-            b.orientation.to_array().into_iter().for_each(&mut eat);
-            b.velocity.linear.to_array().into_iter().for_each(&mut eat);
-            b.velocity.angular.to_array().into_iter().for_each(&mut eat);
+            hash.f64s(&b.position.to_array());
+            hash.f64s(&b.orientation.to_array());
+            hash.f64s(&b.velocity.linear.to_array());
+            hash.f64s(&b.velocity.angular.to_array());
         }
         for j in &self.joints {
-            eat(j.angle);
-            j.turn.to_array().into_iter().for_each(&mut eat);
-            j.force.to_array().into_iter().for_each(&mut eat);
+            hash.f64(j.angle);
+            hash.f64s(&j.turn.to_array());
+            hash.f64s(&j.force.to_array());
         }
-        eat(if self.remembers { 1.0 } else { 0.0 });
-        hash
+        hash.f64(if self.remembers { 1.0 } else { 0.0 });
+        hash.finish()
     }
 }

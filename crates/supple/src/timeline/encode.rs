@@ -353,9 +353,13 @@ impl<'a> Bytes<'a> {
     pub(super) fn u64(&mut self) -> Result<u64, TakeError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
-    pub(super) fn text(&mut self) -> Result<String, TakeError> {
+    /// A length and as many bytes.
+    pub(super) fn block(&mut self) -> Result<&'a [u8], TakeError> {
         let length = self.u32()? as usize;
-        let text = std::str::from_utf8(self.take(length)?);
+        self.take(length)
+    }
+    pub(super) fn text(&mut self) -> Result<String, TakeError> {
+        let text = std::str::from_utf8(self.block()?);
         Ok(text.map_err(|_| TakeError::damaged("a name is not UTF-8"))?.to_owned())
     }
     /// A list of items of at least `size` bytes each.

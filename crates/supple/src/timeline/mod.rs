@@ -1,10 +1,15 @@
 //! Takes: what happened, kept so that it can be looked at again, resumed and tried differently.
 //!
-//! A [`Take`] holds a snapshot of the [`State`] at its beginning and at regular intervals, the changes of the [`Input`] from step to
-//! step, and the hash of the state after each step. Going to a step means loading the snapshot before it and stepping on with the
-//! recorded inputs: since the same model, state and input give the same bits, that is the run itself again, and the
-//! hashes prove it. A [`Timeline`] is a tree of takes over one scene: a take that was forked from another begins with a snapshot of the
-//! step at which it left.
+//! A [`Take`] holds a snapshot of the [`State`] at its beginning and at regular intervals, and for each step the change of the
+//! [`Input`], the hash of the state after it, and the poses of all bodies, rounded.
+//!
+//! [`Timeline::seek`] goes to a step to go on from it: it loads the snapshot before and steps on with the recorded inputs. Since
+//! the same model, state and input give the same bits, that is the run itself again, and the hashes prove it. [`Timeline::look`] goes to a
+//! step to look at it: it reads the stored poses and computes nothing, so that a take of another build or of a model that has changed
+//! shows what was recorded.
+//!
+//! A [`Timeline`] is a tree of takes over one scene: a take that was forked from another begins with a snapshot of the
+//! step at which it left. Copies share what is full, so that a copy of an hour costs little.
 //!
 //! ```
 //! use supple::timeline::{Fork, Timeline};
@@ -12,7 +17,7 @@
 //!
 //! let scene = Scene::parse("hand")?;
 //! let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
-//! let mut timeline = Timeline::new("hand", &state, &input);
+//! let mut timeline = Timeline::new("hand", &scene.model, &state, &input);
 //! for _ in 0..100 {
 //!     scene.direct(state.time, &mut input);
 //!     step(&scene.model, &input, &mut state, &mut work)?;
@@ -24,23 +29,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod compare;
 mod encode;
 pub mod file;
+mod poses;
 mod take;
 
-pub use take::{Fork, Moment, Take};
+pub use take::{Fork, Moment, Playback, Take};
 
+use crate::measure;
 use crate::model::{Model, State};
 use crate::step::{StepError, Work};
 use crate::{Input, step};
+use poses::Grid;
 
 /// The takes of one scene, the first of which starts where the scene does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     /// The scene as asked for: `chain:100`.
     scene: String,
+    /// Fingerprint of the model that was recorded.
+    model: u64,
+    /// Number of its bodies and joints.
+    size: (usize, usize),
     /// Snapshots are this many steps apart.
     every: u32,
+    grid: Grid,
     takes: Vec<Take>,
 }
 
@@ -76,6 +90,21 @@ pub enum TakeError {
         /// In the model.
         expected: usize,
     },
+    /// The take's poses do not fit the model built for its scene, so that nothing can be computed from them.
+    #[error(
+        "the take was recorded with another model of its scene: joint \"{joint}\" would be {gap:.3} m apart. It can be looked at, not resumed [take/model]"
+    )]
+    Apart {
+        /// Name of the widest joint.
+        joint: String,
+        /// \[m\]
+        gap: f64,
+    },
+    /// The first take holds the beginning of all others.
+    #[error(
+        "the first take cannot be removed, all others begin in it: open the scene again to start anew [take/first]"
+    )]
+    First,
     /// No such step was recorded.
     #[error("take {take} has no step {step} [take/step]")]
     Step {
@@ -105,7 +134,8 @@ impl TakeError {
             TakeError::Format => "take/format",
             TakeError::Version { .. } => "take/version",
             TakeError::Damaged { .. } => "take/damaged",
-            TakeError::Model { .. } => "take/model",
+            TakeError::Model { .. } | TakeError::Apart { .. } => "take/model",
+            TakeError::First => "take/first",
             TakeError::Step { .. } => "take/step",
             TakeError::Replay { error, .. } => error.code(),
         }
@@ -114,14 +144,24 @@ impl TakeError {
 
 /// Steps between snapshots of a small character: a second at 60 a second, done again within a frame.
 const EVERY: usize = 60;
-/// Bodies per step between snapshots of a large one, so that a minute of it stays within some hundred megabytes.
-const BODIES_PER_STEP: usize = 16;
+/// Bodies per step between snapshots of a large one: its snapshots take a fifth of the room of its poses, about.
+const BODIES_PER_STEP: usize = 100;
+/// How far apart the joints of a recorded state may be in a model that has changed, as a share of its size.
+const FIT: f64 = 0.01;
 
 impl Timeline {
     /// One empty take that starts at `state`; `input` is that of the first step, as far as it is known.
-    pub fn new(scene: impl Into<String>, state: &State, input: &Input) -> Timeline {
+    pub fn new(scene: impl Into<String>, model: &Model, state: &State, input: &Input) -> Timeline {
         let every = EVERY.max(state.bodies.len() / BODIES_PER_STEP) as u32;
-        Timeline { scene: scene.into(), every, takes: vec![Take::new("take 1", None, state, input)] }
+        let grid = Grid::new(model);
+        Timeline {
+            scene: scene.into(),
+            model: model.fingerprint(),
+            size: (state.bodies.len(), state.joints.len()),
+            every,
+            grid,
+            takes: vec![Take::new("take 1", None, (every, grid), state, input)],
+        }
     }
 
     /// The scene as asked for.
@@ -129,7 +169,12 @@ impl Timeline {
         &self.scene
     }
 
-    /// All takes; a fork comes after the take it left.
+    /// Whether it was recorded with this very model, by its fingerprint.
+    pub fn is_of(&self, model: &Model) -> bool {
+        self.model == model.fingerprint()
+    }
+
+    /// All takes; a fork comes after the take it left. Those that were removed keep their place.
     pub fn takes(&self) -> &[Take] {
         &self.takes
     }
@@ -146,14 +191,15 @@ impl Timeline {
 
     /// Adds to a take the step that was just done with `input` and led to `state`.
     pub fn record(&mut self, take: usize, input: &Input, state: &State) {
-        self.takes[take].record(self.every, input, state);
+        self.takes[take].record(input, state);
     }
 
     /// Starts a take that leaves another at a step, `moment` being what [`Timeline::seek`] found there. Returns its index.
     pub fn fork(&mut self, from: Fork, name: impl Into<String>, moment: &Moment) -> usize {
         // What is older than the take that is left belongs to the one that it left.
         let (holder, step) = (self.holder(from.take, from.step), from.step);
-        self.takes.push(Take::new(name, Some(Fork { take: holder, step }), &moment.state, &moment.input));
+        let fork = Some(Fork { take: holder, step });
+        self.takes.push(Take::new(name, fork, (self.every, self.grid), &moment.state, &moment.input));
         self.takes.len() - 1
     }
 
@@ -185,19 +231,82 @@ impl Timeline {
         take.hash(step)
     }
 
-    /// The moment after `step` steps in the history of a take.
-    pub fn seek(&self, model: &Model, take: usize, step: u64, work: &mut Work) -> Result<Moment, TakeError> {
-        let missing = TakeError::Step { take, step };
-        if self.takes.get(take).is_none_or(|t| step > t.end()) {
-            return Err(missing);
+    /// Removes a take and all that left it. They keep their indices and can be restored. Returns those that were removed by this.
+    pub fn remove(&mut self, take: usize) -> Result<Vec<usize>, TakeError> {
+        let fork = self.takes.get(take).ok_or(TakeError::Step { take, step: 0 })?.fork;
+        if fork.is_none() {
+            return Err(TakeError::First);
         }
-        let holder = self.holder(take, step);
-        let mut moment = self.takes[holder].snapshot(holder, step).ok_or(missing)?;
-        check(model, &moment.state)?;
+        let mut removed = Vec::new();
+        for k in take..self.takes.len() {
+            let leads_here = k == take || self.takes[k].fork.is_some_and(|fork| removed.contains(&fork.take));
+            if leads_here && !self.takes[k].removed {
+                removed.push(k);
+            }
+        }
+        removed.iter().for_each(|k| self.takes[*k].removed = true);
+        Ok(removed)
+    }
+
+    /// Brings back takes that [`Timeline::remove`] removed.
+    pub fn restore(&mut self, removed: &[usize]) {
+        removed.iter().for_each(|k| self.takes[*k].removed = false);
+    }
+
+    /// Frees what removed takes hold; they cannot be restored any more.
+    pub fn forget(&mut self, removed: &[usize]) {
+        for k in removed {
+            if self.takes[*k].removed {
+                self.takes[*k].forget();
+            }
+        }
+    }
+
+    /// The last step that the histories of two takes share.
+    pub fn parting(&self, a: usize, b: usize) -> u64 {
+        let line = |mut take: usize| {
+            let mut line = vec![(take, self.takes[take].end())];
+            while let Some(fork) = self.takes[take].fork {
+                take = fork.take;
+                line.push((take, fork.step));
+            }
+            line
+        };
+        let other = line(b);
+        // Both come from the first take: the first of a's line that is in b's holds their last common step.
+        let shared = |(take, end): (usize, u64)| other.iter().find(|o| o.0 == take).map(|o| o.1.min(end));
+        line(a).into_iter().find_map(shared).unwrap_or(0)
+    }
+
+    /// The take that holds a step, if that was recorded in the history of this one.
+    fn find(&self, take: usize, step: u64) -> Result<usize, TakeError> {
+        match self.takes.get(take) {
+            Some(t) if !t.removed && step <= t.end() => Ok(self.holder(take, step)),
+            _ => Err(TakeError::Step { take, step }),
+        }
+    }
+
+    /// The moment after `step` steps in the history of a take, to go on from.
+    pub fn seek(&self, model: &Model, take: usize, step: u64, work: &mut Work) -> Result<Moment, TakeError> {
+        let holder = self.find(take, step)?;
+        let mut moment = self.takes[holder].snapshot(holder, step).ok_or(TakeError::Step { take, step })?;
+        self.check(model, &moment.state)?;
         while moment.step < step {
             self.advance(model, take, &mut moment, work)?;
         }
         Ok(moment)
+    }
+
+    /// Whether the recorded poses can be shown with this model: it has as many bodies.
+    pub fn check_bodies(&self, model: &Model) -> Result<(), TakeError> {
+        let (found, expected) = (self.size.0, model.bodies().len());
+        if found == expected { Ok(()) } else { Err(TakeError::Model { what: "bodies", found, expected }) }
+    }
+
+    /// Moves a playback to what was recorded after `step` steps in the history of a take. Nothing is computed.
+    pub fn look(&self, take: usize, step: u64, playback: &mut Playback) -> Result<(), TakeError> {
+        let holder = self.find(take, step)?;
+        self.takes[holder].look(holder, step, playback)
     }
 
     /// Does the next recorded step of a take's history again. The hash tells whether it came out as recorded.
@@ -208,12 +317,48 @@ impl Timeline {
         moment: &mut Moment,
         work: &mut Work,
     ) -> Result<Outcome, TakeError> {
+        let missing = TakeError::Step { take, step: moment.step + 1 };
+        self.find(take, moment.step + 1)?;
         let holder = self.holder(take, moment.step); // a fork holds the state it begins with, and so the step from there
-        let recorded = self.takes[holder].next_input(moment, holder)?;
+        // A moment of another branch has no place in this history.
+        if !self.leads_to(moment.place.take, holder, moment.step) {
+            return Err(missing);
+        }
+        let recorded = self.takes[holder].next_input(holder, moment.step, &mut moment.input, &mut moment.place)?;
         let report = step(model, &moment.input, &mut moment.state, work)
             .map_err(|error| TakeError::Replay { step: moment.step + 1, error })?;
         moment.step += 1;
         Ok(Outcome { report, identical: recorded == moment.state.hash() })
+    }
+
+    /// Whether the state after `step` in take `from` is the one in take `to`: they are the same take, or `to` began there.
+    fn leads_to(&self, from: usize, mut to: usize, step: u64) -> bool {
+        while from != to {
+            match self.takes[to].fork {
+                Some(fork) if fork.step == step => to = fork.take,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether a recorded state fits the model built for its scene.
+    fn check(&self, model: &Model, state: &State) -> Result<(), TakeError> {
+        self.check_bodies(model)?;
+        let (found, expected) = (state.joints.len(), model.joints().len());
+        if found != expected {
+            return Err(TakeError::Model { what: "joints", found, expected });
+        }
+        if self.is_of(model) {
+            return Ok(());
+        }
+        let gap = measure::joint_gap(model, state);
+        match gap.joint {
+            Some(joint) if gap.distance > FIT * poses::size(model) || gap.distance.is_nan() => {
+                Err(TakeError::Apart { joint: model.joint(joint).name.clone(), gap: gap.distance })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -224,16 +369,4 @@ pub struct Outcome {
     pub report: crate::Report,
     /// Whether it led to the recorded state, by its hash. It does with the build that recorded it, on the same kind of machine.
     pub identical: bool,
-}
-
-/// Whether a recorded state fits the model built for its scene.
-fn check(model: &Model, state: &State) -> Result<(), TakeError> {
-    for (what, found, expected) in
-        [("bodies", state.bodies.len(), model.bodies().len()), ("joints", state.joints.len(), model.joints().len())]
-    {
-        if found != expected {
-            return Err(TakeError::Model { what, found, expected });
-        }
-    }
-    Ok(())
 }

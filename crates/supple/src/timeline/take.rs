@@ -1,9 +1,12 @@
-//! One take: snapshots, input changes, hashes.
+//! One take: stretches of steps, each beginning with a snapshot.
 
 use super::TakeError;
-use super::encode::{Bytes, put_text, put_u32, put_u64, read_input, read_state, write_input, write_state};
+use super::encode::{Bytes, read_input, read_state, write_input, write_state};
+use super::poses::{Grid, Trace};
 use crate::input::Input;
-use crate::model::State;
+use crate::maths::Pose;
+use crate::model::{BodyState, Model, State};
+use std::sync::Arc;
 
 /// Where a take left another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +26,74 @@ pub struct Moment {
     pub state: State,
     /// The input of the last of them; before the first, that of the scene.
     pub input: Input,
-    /// The take whose log is being read and the place in it.
-    place: (usize, usize),
+    pub(super) place: Place,
+}
+
+impl Moment {
+    /// A state that belongs to no recording, before its first step.
+    pub fn new(state: State, input: Input) -> Moment {
+        Moment { step: 0, state, input, place: Place { take: usize::MAX, stretch: 0, log: 0 } }
+    }
+}
+
+/// Where a recording is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) take: usize,
+    pub(super) stretch: usize,
+    /// Bytes of the stretch's log that have been read.
+    log: usize,
+}
+
+/// A recording being looked at: the stored poses of a step, its time and its input, without computing anything.
+///
+/// [`Timeline::look`](super::Timeline::look) moves it. Going forward is cheap; going back reads from the snapshot before.
+#[derive(Clone, Debug, Default)]
+pub struct Playback {
+    /// Steps since the start of the scene.
+    pub step: u64,
+    /// \[s\]
+    pub time: f64,
+    /// The input of the last step; before the first, that of the scene.
+    pub input: Input,
+    place: Option<Place>,
+    /// Bytes of the stretch's poses that have been read.
+    poses: usize,
+    trace: Trace,
+    grid: Option<Grid>,
+}
+
+impl Playback {
+    /// Number of bodies; 0 before anything was looked at.
+    pub fn bodies(&self) -> usize {
+        self.trace.bodies()
+    }
+
+    /// Where a body was, within half of what the recording's grid resolves.
+    pub fn pose(&self, body: usize) -> Pose {
+        self.grid.map_or(Pose::IDENTITY, |grid| self.trace.pose(grid, body))
+    }
+}
+
+impl Playback {
+    /// Brings a moment to what is looked at: step, time, input, and the stored poses, at rest. It is there to be shown, not to be gone on
+    /// from; [`Timeline::seek`](super::Timeline::seek) finds one that is.
+    ///
+    /// # Panics
+    /// When the moment has another number of bodies.
+    pub fn show(&self, model: &Model, moment: &mut Moment) {
+        let Moment { step, state, input, place } = moment;
+        assert_eq!(state.bodies.len(), self.bodies(), "the moment has another number of bodies than the recording");
+        *step = self.step;
+        *place = Place { take: usize::MAX, stretch: 0, log: 0 };
+        input.clone_from(&self.input);
+        state.time = self.time;
+        state.last_dt = 0.0;
+        for (k, body) in state.bodies.iter_mut().enumerate() {
+            *body = BodyState::at_rest(self.pose(k));
+        }
+        state.recount_turns(model);
+    }
 }
 
 /// A run of steps as recorded.
@@ -34,39 +103,73 @@ pub struct Take {
     pub name: String,
     /// Where it left another take; `None` for the first.
     pub fork: Option<Fork>,
+    /// Whether it was removed: it keeps its index, and may be restored.
+    pub(super) removed: bool,
     /// Steps before its beginning.
     first: u64,
-    snapshots: Vec<Snapshot>,
-    /// For each step the change of the input.
-    log: Vec<u8>,
-    /// For each step the hash of the state after it.
-    hashes: Vec<u64>,
+    /// Steps of a stretch.
+    every: u32,
+    grid: Grid,
+    /// All but the last are full. A copy of a take shares them.
+    pub(super) stretches: Vec<Arc<Stretch>>,
     /// The input of the last step; before the first, that of the moment it began at.
     last: Input,
+    /// The poses after the last step.
+    trace: Trace,
 }
 
-/// A state within the take.
-#[derive(Clone, Debug, PartialEq)]
-struct Snapshot {
-    /// Steps since the start of the scene.
-    step: u64,
-    /// Where the log goes on from here.
-    log: usize,
+/// Steps that follow a snapshot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Stretch {
     /// State, then the whole input of the step before.
-    bytes: Vec<u8>,
+    pub(super) snapshot: Vec<u8>,
+    /// For each step the change of the input.
+    pub(super) log: Vec<u8>,
+    /// For each step the hash of the state after it.
+    pub(super) hashes: Vec<u64>,
+    /// For each step the poses after it.
+    pub(super) poses: Vec<u8>,
+}
+
+impl Stretch {
+    fn bytes(&self) -> usize {
+        let Stretch { snapshot, log, hashes, poses } = self;
+        snapshot.capacity() + log.capacity() + 8 * hashes.capacity() + poses.capacity() + size_of::<Stretch>() + 24
+    }
+
+    fn shrink(&mut self) {
+        self.log.shrink_to_fit();
+        self.hashes.shrink_to_fit();
+        self.poses.shrink_to_fit();
+    }
 }
 
 impl Take {
-    pub(super) fn new(name: impl Into<String>, fork: Option<Fork>, state: &State, input: &Input) -> Take {
-        let mut take = Take {
+    /// An empty take without even a snapshot.
+    pub(super) fn empty(name: impl Into<String>, fork: Option<Fork>, every: u32, grid: Grid) -> Take {
+        Take {
             name: name.into(),
             fork,
+            removed: false,
             first: fork.map_or(0, |fork| fork.step),
-            snapshots: Vec::new(),
-            log: Vec::new(),
-            hashes: Vec::new(),
-            last: input.clone(),
-        };
+            every,
+            grid,
+            stretches: Vec::new(),
+            last: Input::default(),
+            trace: Trace::default(),
+        }
+    }
+
+    /// A take that begins at a state.
+    pub(super) fn new(
+        name: impl Into<String>,
+        fork: Option<Fork>,
+        (every, grid): (u32, Grid),
+        state: &State,
+        input: &Input,
+    ) -> Take {
+        let mut take = Take::empty(name, fork, every, grid);
+        take.last.clone_from(input);
         take.keep(state);
         take
     }
@@ -78,134 +181,176 @@ impl Take {
 
     /// The last step recorded.
     pub fn end(&self) -> u64 {
-        self.first + self.hashes.len() as u64
+        let full = self.stretches.len().saturating_sub(1) as u64;
+        self.first + full * u64::from(self.every) + self.stretches.last().map_or(0, |s| s.hashes.len() as u64)
+    }
+
+    /// Whether it was removed.
+    pub fn is_removed(&self) -> bool {
+        self.removed
     }
 
     /// The hash of the state after a step of this take.
     pub fn hash(&self, step: u64) -> Option<u64> {
         let k = step.checked_sub(self.first + 1)?;
-        self.hashes.get(usize::try_from(k).ok()?).copied()
+        let (stretch, k) = (k / u64::from(self.every), k % u64::from(self.every));
+        self.stretches.get(usize::try_from(stretch).ok()?)?.hashes.get(k as usize).copied()
     }
 
+    /// Bytes held, nearly.
     pub(super) fn bytes(&self) -> usize {
-        self.log.len() + 8 * self.hashes.len() + self.snapshots.iter().map(|s| s.bytes.len() + 48).sum::<usize>()
+        self.stretches.iter().map(|stretch| stretch.bytes()).sum()
     }
 
-    pub(super) fn record(&mut self, every: u32, input: &Input, state: &State) {
-        write_input(Some(&self.last), input, &mut self.log);
+    /// Whether the last stretch is full: a snapshot follows.
+    fn is_full(&self) -> bool {
+        self.stretches.last().is_some_and(|stretch| stretch.hashes.len() >= self.every as usize)
+    }
+
+    pub(super) fn record(&mut self, input: &Input, state: &State) {
+        let stretch = growing(&mut self.stretches);
+        write_input(Some(&self.last), input, &mut stretch.log);
+        stretch.hashes.push(state.hash());
+        self.trace.write(self.grid, state, &mut stretch.poses);
         self.last.clone_from(input);
-        self.hashes.push(state.hash());
-        if (self.hashes.len() as u64).is_multiple_of(u64::from(every)) {
+        if self.is_full() {
             self.keep(state);
         }
     }
 
+    /// Begins a stretch.
     fn keep(&mut self, state: &State) {
-        let mut bytes = Vec::new();
-        write_state(state, &mut bytes);
-        write_input(None, &self.last, &mut bytes);
-        bytes.shrink_to_fit();
-        self.snapshots.push(Snapshot { step: self.end(), log: self.log.len(), bytes });
+        let mut snapshot = Vec::new();
+        write_state(state, &mut snapshot);
+        write_input(None, &self.last, &mut snapshot);
+        snapshot.shrink_to_fit();
+        self.begin(snapshot, state);
+    }
+
+    fn begin(&mut self, snapshot: Vec<u8>, state: &State) {
+        if !self.stretches.is_empty() {
+            growing(&mut self.stretches).shrink();
+        }
+        self.trace.start(self.grid, state);
+        self.stretches.push(Arc::new(Stretch { snapshot, ..Stretch::default() }));
+    }
+
+    /// Frees what a removed take holds: it cannot be restored any more.
+    pub(super) fn forget(&mut self) {
+        self.stretches = Vec::new();
+        self.trace = Trace::default();
+    }
+
+    /// The index of the stretch to which a step belongs.
+    fn stretch_of(&self, step: u64) -> Option<usize> {
+        let stretch = usize::try_from(step.checked_sub(self.first)? / u64::from(self.every)).ok()?;
+        (stretch < self.stretches.len()).then_some(stretch)
+    }
+
+    /// The first step of a stretch.
+    fn start_of(&self, stretch: usize) -> u64 {
+        self.first + stretch as u64 * u64::from(self.every)
     }
 
     /// The last snapshot at or before a step. `index` is that of this take.
     pub(super) fn snapshot(&self, index: usize, step: u64) -> Option<Moment> {
-        let after = self.snapshots.partition_point(|s| s.step <= step);
-        let snapshot = &self.snapshots[after.checked_sub(1)?];
-        let mut from = Bytes(&snapshot.bytes);
+        let stretch = self.stretch_of(step)?;
         let mut input = Input::default();
-        // both were read once when the take was opened, or written by this program
-        let state = read_state(&mut from).ok()?;
-        read_input(&mut from, &mut input).ok()?;
-        Some(Moment { step: snapshot.step, state, input, place: (index, snapshot.log) })
+        // it was read once when the take was opened, or written by this program
+        let state = read_snapshot(&self.stretches[stretch].snapshot, &mut input).ok()?;
+        Some(Moment { step: self.start_of(stretch), state, input, place: Place { take: index, stretch, log: 0 } })
     }
 
-    /// Brings `moment.input` to what it was in the next step, and tells the hash recorded after it. `index` is that of this take.
-    pub(super) fn next_input(&self, moment: &mut Moment, index: usize) -> Result<u64, TakeError> {
-        let missing = TakeError::Step { take: index, step: moment.step + 1 };
-        let hash = self.hash(moment.step + 1).ok_or(missing)?;
-        if moment.place.0 != index {
-            moment.place = (index, 0); // crossed from the take that this one left: its log begins
+    /// Brings an input to what it was in the next step after `step`, and tells the hash recorded after it. `index` is that of this take.
+    pub(super) fn next_input(
+        &self,
+        index: usize,
+        step: u64,
+        input: &mut Input,
+        place: &mut Place,
+    ) -> Result<u64, TakeError> {
+        let hash = self.hash(step + 1).ok_or(TakeError::Step { take: index, step: step + 1 })?;
+        let stretch = self.stretch_of(step).expect("it holds the step after");
+        if (place.take, place.stretch) != (index, stretch) {
+            *place = Place { take: index, stretch, log: 0 }; // the stretch before, or the take that this one left, has been read
         }
-        let mut from = Bytes(self.log.get(moment.place.1..).ok_or(TakeError::damaged("the log is too short"))?);
-        read_input(&mut from, &mut moment.input)?;
-        moment.place.1 = self.log.len() - from.0.len();
+        let log = &self.stretches[stretch].log;
+        let mut from = Bytes(log.get(place.log..).ok_or(TakeError::damaged("the log is too short"))?);
+        read_input(&mut from, input)?;
+        place.log = log.len() - from.0.len();
         Ok(hash)
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let Take { name, fork, first, snapshots, log, hashes, last: _ } = self;
-        put_text(out, name);
-        put_u32(out, fork.map_or(u32::MAX, |f| f.take as u32));
-        put_u64(out, *first);
-        put_u64(out, hashes.len() as u64);
-        hashes.iter().for_each(|hash| put_u64(out, *hash));
-        put_u64(out, log.len() as u64);
-        out.extend_from_slice(log);
-        put_u32(out, snapshots.len() as u32);
-        for Snapshot { step, log, bytes } in snapshots {
-            put_u64(out, *step);
-            put_u64(out, *log as u64);
-            put_u32(out, bytes.len() as u32);
-            out.extend_from_slice(bytes);
+    /// Moves a playback to a step of this take.
+    pub(super) fn look(&self, index: usize, step: u64, playback: &mut Playback) -> Result<(), TakeError> {
+        let missing = TakeError::Step { take: index, step };
+        let stretch = self.stretch_of(step).filter(|_| step <= self.end()).ok_or(missing)?;
+        let goes_on = playback.place.is_some_and(|p| (p.take, p.stretch) == (index, stretch)) && playback.step <= step;
+        if !goes_on {
+            let state = read_snapshot(&self.stretches[stretch].snapshot, &mut playback.input)?;
+            playback.trace.start(self.grid, &state);
+            playback.grid = Some(self.grid);
+            playback.poses = 0;
+            playback.place = Some(Place { take: index, stretch, log: 0 });
+            (playback.step, playback.time) = (self.start_of(stretch), state.time);
         }
+        let poses = &self.stretches[stretch].poses;
+        while playback.step < step {
+            let place = playback.place.as_mut().expect("set above");
+            self.next_input(index, playback.step, &mut playback.input, place)?;
+            let mut from = Bytes(poses.get(playback.poses..).ok_or(TakeError::damaged("the poses are too short"))?);
+            playback.trace.read(&mut from)?;
+            playback.poses = poses.len() - from.0.len();
+            playback.time += playback.input.dt;
+            playback.step += 1;
+        }
+        Ok(())
     }
 
-    /// Reads what [`Take::write`] wrote, and all of its log and snapshots once, so that nothing is wrong later.
-    pub(super) fn read(from: &mut Bytes<'_>, earlier: &[Take]) -> Result<Take, TakeError> {
-        let damaged = TakeError::damaged;
-        let size = |n: u64| usize::try_from(n).map_err(|_| damaged("a length is too large"));
-        let name = from.text()?;
-        let parent = from.u32()?;
-        let first = from.u64()?;
-        let fork = match parent {
-            u32::MAX => None,
-            p => Some(Fork { take: p as usize, step: first }),
-        };
-        match fork {
-            None if earlier.is_empty() && first == 0 => {}
-            Some(f) if earlier.get(f.take).is_some_and(|t| (t.first..=t.end()).contains(&first)) => {}
-            _ => return Err(damaged("a take begins where no other was")),
-        }
-        let steps = size(from.u64()?)?;
-        let hashes = from.take(steps.checked_mul(8).ok_or(damaged("a length is too large"))?)?;
-        let hashes: Vec<u64> = hashes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let length = size(from.u64()?)?;
-        let log = from.take(length)?.to_vec();
-
-        let snapshots = from.list(20, |from| {
-            let (step, log) = (from.u64()?, size(from.u64()?)?);
-            let length = from.u32()? as usize;
-            Ok(Snapshot { step, log, bytes: from.take(length)?.to_vec() })
-        })?;
-        if snapshots.first().is_none_or(|s| s.step != first) || !snapshots.is_sorted_by(|a, b| a.step < b.step) {
-            return Err(damaged("the snapshots are not in order"));
-        }
-
+    /// Adds a snapshot as a file holds it; `size` is the number of bodies and joints that it must have.
+    pub(super) fn add_snapshot(&mut self, bytes: &[u8], size: (usize, usize)) -> Result<(), TakeError> {
         let mut last = Input::default();
-        let mut from = Bytes(&snapshots[0].bytes);
-        read_state(&mut from)?;
-        read_input(&mut from, &mut last)?;
-        let mut rest = Bytes(&log);
-        let mut places = Vec::with_capacity(steps + 1);
-        for _ in 0..steps {
-            places.push(log.len() - rest.0.len());
-            read_input(&mut rest, &mut last)?;
+        let state = read_snapshot(bytes, &mut last)?;
+        if (state.bodies.len(), state.joints.len()) != size {
+            return Err(TakeError::damaged("a snapshot has another number of bodies or joints than the head"));
         }
-        places.push(log.len() - rest.0.len());
-        if !rest.0.is_empty() {
-            return Err(damaged("the log is longer than the take"));
-        }
-
-        for snapshot in &snapshots {
-            let k = snapshot.step.checked_sub(first).and_then(|k| usize::try_from(k).ok());
-            if k.and_then(|k| places.get(k)) != Some(&snapshot.log) {
-                return Err(damaged("a snapshot does not fit the log"));
-            }
-            let mut from = Bytes(&snapshot.bytes);
-            read_state(&mut from)?;
-            read_input(&mut from, &mut Input::default())?;
-        }
-        Ok(Take { name, fork, first, snapshots, log, hashes, last })
+        self.last = last;
+        self.begin(bytes.to_vec(), &state);
+        Ok(())
     }
+
+    /// Adds steps as a file holds them. All is read once, so that nothing is wrong later. Returns whether a snapshot must follow.
+    pub(super) fn add_steps(&mut self, hashes: &[u64], log: &[u8], poses: &[u8]) -> Result<bool, TakeError> {
+        let room = self.stretches.last().map_or(0, |stretch| self.every as usize - stretch.hashes.len());
+        if hashes.is_empty() || hashes.len() > room {
+            return Err(TakeError::damaged("there are no steps, or more than fit before the next snapshot"));
+        }
+        let (mut inputs, mut traces) = (Bytes(log), Bytes(poses));
+        for _ in hashes {
+            read_input(&mut inputs, &mut self.last)?;
+            self.trace.read(&mut traces)?;
+        }
+        if !inputs.0.is_empty() || !traces.0.is_empty() {
+            return Err(TakeError::damaged("the log or the poses are longer than the steps"));
+        }
+        let stretch = growing(&mut self.stretches);
+        stretch.hashes.extend_from_slice(hashes);
+        stretch.log.extend_from_slice(log);
+        stretch.poses.extend_from_slice(poses);
+        Ok(self.is_full())
+    }
+}
+
+/// The stretch that grows, made this take's own if a copy shares it.
+fn growing(stretches: &mut [Arc<Stretch>]) -> &mut Stretch {
+    Arc::make_mut(stretches.last_mut().expect("a take begins with a snapshot"))
+}
+
+/// A snapshot: a state, then a whole input.
+fn read_snapshot(bytes: &[u8], input: &mut Input) -> Result<State, TakeError> {
+    let mut from = Bytes(bytes);
+    let state = read_state(&mut from)?;
+    *input = Input::default();
+    read_input(&mut from, input)?;
+    if from.0.is_empty() { Ok(state) } else { Err(TakeError::damaged("a snapshot is too long")) }
 }

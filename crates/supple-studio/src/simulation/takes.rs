@@ -1,0 +1,463 @@
+//! What the simulation does with takes: going to a step, forking, removing, comparing, undoing, and the journal.
+
+use super::*;
+use crate::protocol::JournalLine;
+use std::time::SystemTime;
+
+/// Going to a step of a larger character shows the stored poses; what is needed to go on is computed when one goes on. Computing the steps
+/// since the last snapshot again would take longer than a frame.
+const COMPUTED_AT_ONCE: usize = 200;
+/// What was open before another scene is kept for undoing, up to this size \[bytes\].
+const MAX_PUT_ASIDE: usize = 256 << 20;
+
+/// Whether a request led to another step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    Not,
+    Elsewhere,
+}
+
+/// Why recorded steps are shown as stored and not computed again; `None` when they can be computed.
+pub(super) fn why_stored(scene: &Scene, file: &TakeFile, build: &str) -> Option<String> {
+    if !file.timeline.is_of(&scene.model) {
+        return Some("the model of its scene has changed since it was recorded".into());
+    }
+    (file.build != build).then(|| format!("it was recorded by another build ({})", file.build))
+}
+
+fn refused(error: &TakeError) -> Refused {
+    ("studio/take", error.to_string())
+}
+
+impl Simulation {
+    pub(super) fn tell_if_stored(&mut self) {
+        if let Some(why) = &self.stage.stored {
+            let text =
+                format!("The take is shown as it was stored, because {why}. What is computed from it may differ.");
+            self.tell("warning", text);
+        }
+    }
+
+    /// Another stage takes the place of the present one, which can be brought back by undoing.
+    pub(super) fn put_aside(&mut self, stage: Stage) {
+        let mut before = std::mem::replace(&mut self.stage, stage);
+        let lost = before.history.drop_undone();
+        before.timeline.forget(&lost);
+        self.earlier = (before.timeline.bytes() <= MAX_PUT_ASIDE).then_some(before);
+        self.later = None;
+        self.begin_stage();
+        self.touched = false;
+    }
+
+    /// A stage was exchanged: the journal holds the present one only.
+    fn begin_stage(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin_anew();
+        }
+        self.unwritten = true;
+    }
+
+    /// What undo and redo would do.
+    pub(super) fn labels(&self) -> (Option<String>, Option<String>) {
+        let history = &self.stage.history;
+        let open = |stage: &Stage| format!("open {}", stage.scene.name);
+        let undo = history.undo_label().map(str::to_owned);
+        let redo = history.redo_label().map(str::to_owned);
+        (
+            undo.or_else(|| self.earlier.as_ref().map(|_| open(&self.stage))),
+            redo.or_else(|| self.later.as_ref().map(open)),
+        )
+    }
+
+    pub(super) fn undo(&mut self) -> Result<(), Refused> {
+        if let Some(edit) = self.stage.history.pop_done() {
+            if self.stage.revert(edit)? == Moved::Elsewhere {
+                self.playing = false;
+            }
+        } else if let Some(earlier) = self.earlier.take() {
+            self.later = Some(self.exchange(earlier));
+        } else {
+            return Err(("studio/value", "there is nothing to undo".into()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn redo(&mut self) -> Result<(), Refused> {
+        if let Some(edit) = self.stage.history.pop_undone() {
+            if self.stage.repeat(edit)? == Moved::Elsewhere {
+                self.playing = false;
+            }
+        } else if let Some(later) = self.later.take() {
+            self.earlier = Some(self.exchange(later));
+        } else {
+            return Err(("studio/value", "there is nothing to do again".into()));
+        }
+        Ok(())
+    }
+
+    /// Shows another stage, paused, and returns the present one.
+    fn exchange(&mut self, mut stage: Stage) -> Stage {
+        self.generations += 1;
+        stage.generation = self.generations;
+        stage.drags.clear();
+        self.playing = false;
+        let before = std::mem::replace(&mut self.stage, stage);
+        self.begin_stage();
+        self.publish_all();
+        before
+    }
+
+    /// Hands what is new to the journal.
+    pub(super) fn write_journal(&mut self) {
+        let Some(journal) = &mut self.journal else { return self.unwritten = false };
+        if let Some(trouble) = journal.trouble() {
+            self.journal = None;
+            self.unwritten = false;
+            let text = format!("The journal cannot be written ({trouble}): save what you want to keep.");
+            return self.tell("error", text);
+        }
+        let Stage { timeline, take, .. } = &self.stage;
+        self.unwritten = !journal.keep(timeline, *take, &self.build);
+    }
+
+    /// Ends the journal: it is kept when it holds something made by hand that was not saved.
+    pub(super) fn close(&mut self) -> Closed {
+        let Some(journal) = self.journal.take() else { return Closed::Clean };
+        let Stage { timeline, take, .. } = &self.stage;
+        journal.end(self.touched.then_some((timeline, *take, &self.build)));
+        if self.touched { Closed::Kept } else { Closed::Clean }
+    }
+
+    pub(super) fn journals_told(&self) -> Vec<JournalLine<'_>> {
+        self.orphans
+            .iter()
+            .map(|(journal, orphan)| {
+                let summary = &orphan.summary;
+                let written = summary.written.duration_since(SystemTime::UNIX_EPOCH);
+                JournalLine {
+                    journal: *journal,
+                    scene: &summary.scene,
+                    takes: summary.takes,
+                    steps: summary.steps,
+                    seconds: summary.seconds,
+                    written: written.map_or(0, |time| time.as_secs()),
+                    build: &summary.build,
+                }
+            })
+            .collect()
+    }
+
+    /// Opens an unfinished session in place of the present one. Its journal goes when ours holds its takes.
+    pub(super) fn recover(&mut self, journal: u32) -> Result<(), Refused> {
+        let orphan = self.orphans.get_mut(&journal).ok_or_else(|| missing(journal))?;
+        let file = orphan.read().map_err(|text| ("studio/journal", text))?;
+        let opening = Opening::of(file).map_err(|(_, text)| ("studio/journal", text))?;
+        self.open(opening).map_err(|(_, text)| ("studio/journal", text))?;
+        self.touched = true; // it was never saved
+        let orphan = self.orphans.remove(&journal).expect("it was just read");
+        if let Some(journal) = &mut self.journal {
+            journal.take_over(orphan);
+        } // without a journal of our own it stays where it is
+        Ok(())
+    }
+
+    pub(super) fn discard(&mut self, journal: u32) -> Result<(), Refused> {
+        let orphan = self.orphans.remove(&journal).ok_or_else(|| missing(journal))?;
+        orphan.discard().map_err(|error| ("studio/journal", format!("the journal cannot be removed: {error}")))
+    }
+}
+
+fn missing(journal: u32) -> Refused {
+    ("studio/journal", format!("there is no journal {journal}"))
+}
+
+impl Stage {
+    /// Goes to a step of a take.
+    pub(super) fn seek(&mut self, take: usize, step: u64) -> Result<(), Refused> {
+        self.go_to(take, step).map_err(|error| refused(&error))
+    }
+
+    pub(super) fn go_to(&mut self, take: usize, step: u64) -> Result<(), TakeError> {
+        if self.stored.is_none() && self.scene.model.bodies().len() <= COMPUTED_AT_ONCE {
+            self.now = self.timeline.seek(&self.scene.model, take, step, &mut self.work)?;
+            self.computed = true;
+        } else {
+            self.timeline.look(take, step, &mut self.playback)?;
+            self.playback.show(&self.scene.model, &mut self.now);
+            self.computed = false;
+        }
+        self.take = take;
+        self.drags.clear();
+        self.failed = false;
+        self.measure();
+        self.adopt();
+        Ok(())
+    }
+
+    /// The report of a state that no step has just led to.
+    fn measure(&mut self) {
+        let gap = supple::measure::joint_gap(&self.scene.model, &self.now.state);
+        self.report = Report {
+            max_joint_gap: gap.distance,
+            max_joint_tilt: gap.tilt,
+            widest_joint: gap.joint,
+            ..Report::default()
+        };
+        self.step_micros = 0.0;
+    }
+
+    /// Makes the present moment one that can be gone on from.
+    pub(super) fn compute(&mut self) -> Result<(), TakeError> {
+        if !self.computed {
+            self.now = self.timeline.seek(&self.scene.model, self.take, self.now.step, &mut self.work)?;
+            self.computed = true;
+        }
+        Ok(())
+    }
+
+    /// Does the next recorded step again, or shows it as stored.
+    pub(super) fn replay(&mut self) -> Result<Advanced, String> {
+        let clock = Instant::now();
+        let mut differs = false;
+        if self.stored.is_none() {
+            self.compute().map_err(|error| error.to_string())?;
+            let done = self.timeline.advance(&self.scene.model, self.take, &mut self.now, &mut self.work);
+            self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
+            let outcome = done.map_err(|error| error.to_string())?;
+            self.report = outcome.report;
+            differs = !outcome.identical;
+            if differs {
+                self.stored = Some(format!("this machine computes step {} of it otherwise", self.now.step));
+                self.show_stored(self.now.step)?;
+            }
+        } else {
+            self.show_stored(self.now.step + 1)?;
+        }
+        if !self.is_replaying() {
+            self.adopt();
+        }
+        Ok(match (differs, self.is_replaying()) {
+            (true, _) => Advanced::Differs,
+            (false, true) => Advanced::Usual,
+            (false, false) => Advanced::Resumed,
+        })
+    }
+
+    fn show_stored(&mut self, step: u64) -> Result<(), String> {
+        self.timeline.look(self.take, step, &mut self.playback).map_err(|error| error.to_string())?;
+        self.playback.show(&self.scene.model, &mut self.now);
+        self.computed = false;
+        self.measure();
+        Ok(())
+    }
+
+    /// Leaves the recorded take if the present step is not its last, before anything is changed by hand.
+    pub(super) fn fork(&mut self) -> Result<Option<Begun>, Refused> {
+        if !self.is_replaying() {
+            return Ok(None);
+        }
+        self.compute().map_err(|error| refused(&error))?;
+        let from = (self.take, self.now.step);
+        let name = self.timeline.free_name();
+        self.take = self.timeline.fork(Fork { take: from.0, step: from.1 }, name, &self.now);
+        Ok(Some(Begun { from, removed: Vec::new() }))
+    }
+
+    fn check_take(&self, take: usize) -> Result<(), Refused> {
+        match self.timeline.takes().get(take) {
+            Some(t) if !t.is_removed() => Ok(()),
+            _ => Err(("studio/take", format!("there is no take {take}"))),
+        }
+    }
+
+    pub(super) fn rename(&mut self, take: usize, name: &str) -> Result<(), Refused> {
+        self.check_take(take)?;
+        if name.is_empty() || name.chars().count() > 80 || name.chars().any(char::is_control) {
+            return Err(("studio/value", "a name has 1 to 80 letters".into()));
+        }
+        let before = self.timeline.takes()[take].name.clone();
+        if before != name {
+            self.timeline.rename(take, name);
+            let what = What::Rename { before: before.clone(), after: name.to_owned() };
+            self.add_edit(Edit { label: format!("rename {before}"), take, begun: None, what });
+        }
+        Ok(())
+    }
+
+    /// Removes a take and all that left it; who is in one of them goes to where the take left.
+    pub(super) fn delete(&mut self, take: usize) -> Result<Moved, Refused> {
+        self.check_take(take)?;
+        let place = (self.take, self.now.step);
+        let removed = self.timeline.remove(take).map_err(|error| refused(&error))?;
+        let label = match removed.len() {
+            1 => format!("delete {}", self.timeline.takes()[take].name),
+            n => format!("delete {} and {} from it", self.timeline.takes()[take].name, n - 1),
+        };
+        let moved = self.leave(&removed)?;
+        self.add_edit(Edit { label, take, begun: None, what: What::Delete { removed, place } });
+        Ok(moved)
+    }
+
+    /// Takes were removed: who is in one of them goes to where the first of them left.
+    fn leave(&mut self, removed: &[usize]) -> Result<Moved, Refused> {
+        if self.compare.is_some_and(|take| removed.contains(&take)) {
+            self.compare = None;
+        }
+        match removed.first().and_then(|first| self.timeline.takes()[*first].fork) {
+            Some(fork) if removed.contains(&self.take) => {
+                self.seek(fork.take, fork.step)?;
+                Ok(Moved::Elsewhere)
+            }
+            _ => Ok(Moved::Not),
+        }
+    }
+
+    pub(super) fn set_compare(&mut self, take: Option<usize>) -> Result<(), Refused> {
+        take.map_or(Ok(()), |take| self.check_take(take))?;
+        self.compare = take;
+        Ok(())
+    }
+
+    /// Brings the take that is compared with to the present step. Returns whether it has one.
+    pub(super) fn look_beside(&mut self) -> bool {
+        match self.compare {
+            Some(take) if take != self.take => self.timeline.look(take, self.now.step, &mut self.other).is_ok(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn add_edit(&mut self, edit: Edit) {
+        let lost = self.history.add(edit);
+        self.timeline.forget(&lost);
+    }
+
+    /// Undoes an edit.
+    pub(super) fn revert(&mut self, mut edit: Edit) -> Result<Moved, Refused> {
+        let mut moved = Moved::Not;
+        if let Some(begun) = &mut edit.begun {
+            begun.removed = self.timeline.remove(edit.take).map_err(|error| refused(&error))?;
+            if self.compare.is_some_and(|take| begun.removed.contains(&take)) {
+                self.compare = None;
+            }
+            self.seek(begun.from.0, begun.from.1)?;
+            moved = Moved::Elsewhere;
+        } else if matches!(edit.what, What::Set { .. } | What::Pin { .. }) {
+            moved = self.go_to_end(edit.take)?;
+        }
+        match &edit.what {
+            What::Pull => {}
+            What::Set { before, .. } => self.apply(before),
+            What::Pin { body, before, .. } => self.hold_body(*body, *before),
+            What::Rename { before, .. } => self.timeline.rename(edit.take, before),
+            What::Delete { removed, place } => {
+                self.timeline.restore(removed);
+                self.seek(place.0, place.1)?;
+                moved = Moved::Elsewhere;
+            }
+        }
+        self.history.push_undone(edit);
+        Ok(moved)
+    }
+
+    /// Does an edit again.
+    pub(super) fn repeat(&mut self, mut edit: Edit) -> Result<Moved, Refused> {
+        let mut moved = Moved::Not;
+        if let Some(begun) = &mut edit.begun {
+            self.timeline.restore(&std::mem::take(&mut begun.removed));
+        }
+        if edit.begun.is_some() || matches!(edit.what, What::Set { .. } | What::Pin { .. }) {
+            moved = self.go_to_end(edit.take)?;
+        }
+        match &edit.what {
+            What::Pull => {}
+            What::Set { after, .. } => self.apply(after),
+            What::Pin { body, after, .. } => self.hold_body(*body, *after),
+            What::Rename { after, .. } => self.timeline.rename(edit.take, after),
+            What::Delete { .. } => {
+                let removed = self.timeline.remove(edit.take).map_err(|error| refused(&error))?;
+                moved = self.leave(&removed)?;
+            }
+        }
+        self.history.push_done(edit);
+        Ok(moved)
+    }
+
+    /// Goes to the end of a take, where the next live step begins, unless one is there.
+    fn go_to_end(&mut self, take: usize) -> Result<Moved, Refused> {
+        if self.take == take && !self.is_replaying() {
+            return Ok(Moved::Not);
+        }
+        self.seek(take, self.timeline.takes()[take].end())?;
+        Ok(Moved::Elsewhere)
+    }
+
+    /// Holds a body at a place, or lets it go.
+    pub(super) fn hold_body(&mut self, body: u32, at: Option<DVec3>) {
+        match at {
+            Some(at) => self.pins.insert(body, at),
+            None => self.pins.remove(&body),
+        };
+    }
+
+    /// The present values of the settings that a change names.
+    pub(super) fn settings_before(&self, change: &Change) -> Change {
+        let s = &self.settings;
+        let joint = |change: &JointChange| {
+            let JointInput { stiffness_scale, damping_scale, .. } = s.joint(change.joint as usize);
+            JointChange { joint: change.joint, stiffness_scale, damping_scale }
+        };
+        Change {
+            dt: change.dt.map(|_| s.dt),
+            substeps: change.substeps.map(|_| s.substeps),
+            gravity: change.gravity.map(|_| s.gravity.to_array()),
+            stiffness_scale: change.stiffness_scale.map(|_| s.stiffness_scale),
+            damping_scale: change.damping_scale.map(|_| s.damping_scale),
+            torques: change.torques.map(|_| s.torques),
+            script: change.script.map(|_| self.script),
+            joints: change.joints.iter().map(joint).collect(),
+        }
+    }
+
+    /// Changes settings, for the next live steps.
+    pub(super) fn apply(&mut self, change: &Change) {
+        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let s = &mut self.settings;
+        s.dt = dt.unwrap_or(s.dt);
+        s.substeps = substeps.unwrap_or(s.substeps);
+        s.gravity = gravity.map_or(s.gravity, DVec3::from_array);
+        s.stiffness_scale = stiffness_scale.unwrap_or(s.stiffness_scale);
+        s.damping_scale = damping_scale.unwrap_or(s.damping_scale);
+        s.torques = torques.unwrap_or(s.torques);
+        for j in joints {
+            let input = s.joint_mut(&self.scene.model, j.joint as usize);
+            *input = JointInput { stiffness_scale: j.stiffness_scale, damping_scale: j.damping_scale, ..*input };
+        }
+        if let Some(script) = *script
+            && script != self.script
+        {
+            self.hold();
+            self.script = script;
+        }
+    }
+
+    /// What a change of settings is called when it is undone.
+    pub(super) fn label_of(&self, change: &Change) -> String {
+        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let joint = joints.first().map(|first| {
+            let name = &self.scene.model.joints()[first.joint as usize].name;
+            if joints.len() == 1 { format!("joint {name}") } else { format!("joints from {name} on") }
+        });
+        let named = [
+            (dt.is_some(), "length of a step"),
+            (substeps.is_some(), "parts of a step"),
+            (gravity.is_some(), "gravity"),
+            (stiffness_scale.is_some(), "joint stiffness"),
+            (damping_scale.is_some(), "joint damping"),
+            (torques.is_some(), "joint torques"),
+            (script.is_some(), "scene motion"),
+        ];
+        let mut names: Vec<String> = named.into_iter().filter(|n| n.0).map(|n| n.1.to_owned()).collect();
+        names.extend(joint);
+        names.join(", ")
+    }
+}

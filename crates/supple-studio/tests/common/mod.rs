@@ -1,0 +1,134 @@
+//! A client of the studio, shared by the tests.
+#![allow(dead_code)] // each test uses its part
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use supple_studio::{Opening, Settings, Studio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// How long anything may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a studio without a journal; returns its `127.0.0.1:port`.
+pub(crate) fn start(scene: &str) -> String {
+    run(Opening::scene(scene).unwrap(), "test", None).0
+}
+
+/// Starts a studio; returns its `127.0.0.1:port` and the task that ends it when it is aborted.
+pub(crate) fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, tokio::task::JoinHandle<()>) {
+    let settings = Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned) };
+    let studio = Studio::bind(opening, settings).unwrap();
+    let address = studio.address().unwrap();
+    let task = tokio::spawn(async { studio.run().await.unwrap() });
+    (address.trim_start_matches("http://").trim_end_matches('/').to_owned(), task)
+}
+
+/// Asks by HTTP; returns status and body.
+pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer[end + 4..].to_vec())
+}
+
+pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    pub(crate) async fn connect(address: &str) -> Client {
+        Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
+    }
+
+    pub(crate) async fn say(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    pub(crate) async fn next(&mut self) -> Message {
+        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message comes in time").unwrap().unwrap()
+    }
+
+    /// The next text message of this type.
+    pub(crate) async fn told(&mut self, kind: &str) -> Value {
+        loop {
+            if let Message::Text(text) = self.next().await {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if value["type"] == kind {
+                    return value;
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn frame(&mut self) -> Frame {
+        loop {
+            if let Message::Binary(bytes) = self.next().await {
+                return Frame(bytes.to_vec());
+            }
+        }
+    }
+
+    /// The first frame for which this holds.
+    pub(crate) async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
+        let start = Instant::now();
+        loop {
+            let frame = self.frame().await;
+            if holds(&frame) {
+                return frame;
+            }
+            assert!(start.elapsed() < PATIENCE, "no such frame came");
+        }
+    }
+
+    /// The first status for which this holds.
+    pub(crate) async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let status = self.told("status").await;
+            if holds(&status) {
+                return status;
+            }
+        }
+    }
+}
+
+/// A frame by the layout of docs/protocol.md.
+pub(crate) struct Frame(pub(crate) Vec<u8>);
+
+impl Frame {
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+    pub(crate) fn f32(&self, at: usize) -> f32 {
+        f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+    pub(crate) fn step(&self) -> u32 {
+        self.u32(16)
+    }
+    pub(crate) fn playing(&self) -> bool {
+        self.0[2] & 1 == 1
+    }
+    pub(crate) fn bodies(&self) -> usize {
+        self.u32(28) as usize
+    }
+    pub(crate) fn drags(&self) -> usize {
+        self.u32(40) as usize
+    }
+    pub(crate) fn position(&self, body: usize) -> [f32; 3] {
+        [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
+    }
+    /// Everything that moves, without the figures.
+    pub(crate) fn poses(&self) -> &[u8] {
+        &self.0[96..96 + 28 * self.bodies()]
+    }
+}

@@ -1,0 +1,156 @@
+//! One number for a whole model. Each part is taken apart by naming every field: a new field does not compile until it is added.
+
+use super::{
+    AnchorSpring, Body, BodyId, Joint, Limits, Motor, PlacedShape, Range, RotationSpring, Shape, SlideSpring,
+    SwingEllipse, Tracker,
+};
+
+use crate::maths::Pose;
+use crate::maths::fnv::Fnv;
+use glam::DVec3;
+
+/// The hash of everything but names.
+pub(super) fn fingerprint(
+    bodies: &[Body],
+    joints: &[Joint],
+    anchor_springs: &[AnchorSpring],
+    trackers: &[Tracker],
+) -> u64 {
+    let mut hash = Fnv::new();
+    for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len()] {
+        hash.u64(length as u64);
+    }
+    bodies.iter().for_each(|part| body(part, &mut hash));
+    joints.iter().for_each(|part| joint(part, &mut hash));
+    anchor_springs.iter().for_each(|part| anchor_spring(part, &mut hash));
+    trackers.iter().for_each(|part| tracker(part, &mut hash));
+    hash.finish()
+}
+
+fn body(part: &Body, hash: &mut Fnv) {
+    let Body { name: _, mass, inertia, centre_in_link, shapes, start } = part;
+    hash.f64(*mass);
+    hash.f64s(&inertia.to_cols_array());
+    hash.f64s(&centre_in_link.to_array());
+    pose(start, hash);
+    hash.u64(shapes.len() as u64);
+    for PlacedShape { shape: solid, body_from_shape } in shapes {
+        pose(body_from_shape, hash);
+        shape(solid, hash);
+    }
+}
+
+fn shape(part: &Shape, hash: &mut Fnv) {
+    let points = |points: &[DVec3], hash: &mut Fnv| {
+        hash.u64(points.len() as u64);
+        points.iter().for_each(|p| hash.f64s(&p.to_array()));
+    };
+    match part {
+        Shape::Sphere { radius } => {
+            hash.u64(0);
+            hash.f64(*radius);
+        }
+        Shape::Cuboid { size } => {
+            hash.u64(1);
+            hash.f64s(&size.to_array());
+        }
+        Shape::Capsule { length, radius } => {
+            hash.u64(2);
+            hash.f64s(&[*length, *radius]);
+        }
+        Shape::Cylinder { length, radius } => {
+            hash.u64(3);
+            hash.f64s(&[*length, *radius]);
+        }
+        Shape::Hull { points: corners } => {
+            hash.u64(4);
+            points(corners, hash);
+        }
+        Shape::Mesh { vertices, triangles } => {
+            hash.u64(5);
+            points(vertices, hash);
+            hash.u64(triangles.len() as u64);
+            triangles.iter().flatten().for_each(|corner| hash.u64(u64::from(*corner)));
+        }
+    }
+}
+
+fn joint(part: &Joint, hash: &mut Fnv) {
+    let Joint {
+        name: _,
+        child,
+        parent,
+        mask,
+        child_from_joint,
+        parent_from_joint,
+        rotation_spring,
+        slide_spring,
+        limits,
+        motor,
+    } = part;
+    hash.u64(u64::from(child.0));
+    holder(*parent, hash);
+    hash.u64(u64::from(mask.bits()));
+    pose(child_from_joint, hash);
+    pose(parent_from_joint, hash);
+    let RotationSpring { stiffness, damping, rest, rest_turns } = rotation_spring;
+    hash.f64s(&[*stiffness, *damping, *rest_turns]);
+    hash.f64s(&rest.to_array());
+    let SlideSpring { stiffness, damping, rest } = slide_spring;
+    hash.f64s(&[*stiffness, *damping]);
+    hash.f64s(&rest.to_array());
+    let Limits { angle, swing, slide, stiffness, damping, slide_stiffness, slide_damping } = limits;
+    for range in [angle, slide] {
+        option(range.map(|Range { min, max }| [min, max]), hash);
+    }
+    option(swing.map(|SwingEllipse { about_y, about_z }| [about_y, about_z]), hash);
+    hash.f64s(&[*stiffness, *damping, *slide_stiffness, *slide_damping]);
+    option(motor.map(|Motor { stiffness, damping, max }| [stiffness, damping, max]), hash);
+}
+
+fn anchor_spring(part: &AnchorSpring, hash: &mut Fnv) {
+    let AnchorSpring { name: _, a, point_in_a, b, point_in_b, stiffness, damping, rest_length } = part;
+    hash.u64(u64::from(a.0));
+    holder(*b, hash);
+    hash.f64s(&point_in_a.to_array());
+    hash.f64s(&point_in_b.to_array());
+    hash.f64s(&[*stiffness, *damping, *rest_length]);
+}
+
+fn tracker(part: &Tracker, hash: &mut Fnv) {
+    let Tracker { name: _, body, point, stiffness, damping, rotation_stiffness, rotation_damping } = part;
+    hash.u64(u64::from(body.0));
+    hash.f64s(&point.to_array());
+    hash.f64s(&[*stiffness, *damping, *rotation_stiffness, *rotation_damping]);
+}
+
+/// A body, or the world.
+fn holder(body: Option<BodyId>, hash: &mut Fnv) {
+    hash.u64(body.map_or(u64::MAX, |body| u64::from(body.0)));
+}
+
+fn pose(Pose { rotation, translation }: &Pose, hash: &mut Fnv) {
+    hash.f64s(&rotation.to_array());
+    hash.f64s(&translation.to_array());
+}
+
+fn option<const N: usize>(numbers: Option<[f64; N]>, hash: &mut Fnv) {
+    hash.u64(u64::from(numbers.is_some()));
+    hash.f64s(&numbers.unwrap_or([0.0; N]));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scene;
+
+    #[test]
+    fn it_is_the_same_for_the_same_model_only() {
+        let of = |name: &str| Scene::parse(name).unwrap().model.fingerprint();
+        assert_eq!(of("robot"), of("robot"));
+        let names = ["robot", "hand", "chain:5", "chain:5,stiffness=11", "chain:5,damping=0.02", "chain:5,tip_mass=2"];
+        let mut all: Vec<u64> = names.into_iter().map(of).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), names.len());
+    }
+}
