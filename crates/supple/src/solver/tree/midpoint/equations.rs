@@ -21,7 +21,7 @@
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
 use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
-use crate::forces::swing_direction;
+use crate::forces::{swing_direction, swing_turning};
 use crate::input::Input;
 use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
@@ -845,22 +845,10 @@ impl Part<'_> {
         {
             law.limit(direction, violation, limits.stiffness, limits.damping, RAMP, h, delta, sums);
             if matrix && violation > 0.0 {
-                // The turning of the direction, by differences: only the speed of Newton's method hangs on it.
                 let (force, _) = ramp(violation, limits.stiffness, RAMP);
-                let (mut d_a, mut d_b) = (DMat3::ZERO, DMat3::ZERO);
-                for k in 0..3 {
-                    let e = exp(DVec3::AXES[k] * 1e-6);
-                    let g = |q_a: DQuat, q_b: DQuat| {
-                        let relative = joint.relative_rotation(q_a, q_b);
-                        let f_a = DMat3::from_quat(q_a * joint.child_from_joint.rotation);
-                        let f_b = DMat3::from_quat(q_b * joint.parent_from_joint.rotation);
-                        swing_direction(ellipse, relative, f_a, f_b).map_or(direction, |(_, g)| g)
-                    };
-                    *d_a.col_mut(k) = (g(e * q_a, q_b) - direction) / 1e-6;
-                    *d_b.col_mut(k) = (g(q_a, e * q_b) - direction) / 1e-6;
-                }
-                law.k_a += d_a * (h * force);
-                law.k_b -= d_b * (h * force);
+                let turning = swing_turning(ellipse, relative, f_a, f_b) * (h * force);
+                law.k_a += turning;
+                law.k_b += turning + skew(direction) * (h * force);
             }
         }
         if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
@@ -1582,6 +1570,7 @@ mod tests {
     use crate::Pose;
     use crate::model::{
         BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, RotationSpring, Shape, SlideSpring,
+        SwingEllipse,
     };
 
     /// A number in (−1, 1) that depends on k in no simple way.
@@ -1779,6 +1768,7 @@ mod tests {
                     spec.rotation_spring(RotationSpring { damping: 2.0, ..spring }).slide_spring(slide).limits(Limits {
                         angle: matches!(turns, RotationKind::Axis(_) | RotationKind::Free)
                             .then_some(Range::new(-0.1, 0.1)),
+                        swing: (turns == RotationKind::Free).then_some(SwingEllipse { about_y: 0.2, about_z: 0.3 }),
                         slide: (!mask.holds_translation(0)).then_some(Range::new(-0.01, 0.01)),
                         stiffness: 500.0,
                         slide_stiffness: 500.0,
