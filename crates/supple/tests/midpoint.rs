@@ -171,11 +171,10 @@ fn mask_cases() -> Vec<Option<JointMask>> {
 }
 
 /// Largest relative change of energy in a step, over seeds.
-fn drift(mask: Option<JointMask>, dt: f64, seeds: u64) -> f64 {
+fn drift(chaos: &Chaos, dt: f64, seeds: u64) -> f64 {
     let mut worst = 0.0f64;
     for seed in 0..seeds {
-        let chaos = Chaos { mask, ..Chaos::QUIET };
-        let Case { model, mut input, mut state, .. } = chaos::tree(&mut Random::new(1000 + seed), &chaos);
+        let Case { model, mut input, mut state, .. } = chaos::tree(&mut Random::new(1000 + seed), chaos);
         (input.dt, input.solver) = (dt, midpoint(Mode::Conservative));
         let mut last = total(&model, &input, &state);
         if last == 0.0 {
@@ -199,7 +198,8 @@ fn joint_impulses_do_no_work_for_any_joint() {
     for mask in mask_cases() {
         let name = mask.map_or("all mixed".to_owned(), JointMask::name);
         let seeds = if mask.is_some() { 12 } else { 60 };
-        let (coarse, fine) = (drift(mask, 1.0 / 60.0, seeds), drift(mask, 1e-3, seeds));
+        let chaos = Chaos { mask, ..Chaos::QUIET };
+        let (coarse, fine) = (drift(&chaos, 1.0 / 60.0, seeds), drift(&chaos, 1e-3, seeds));
         println!(
             "{name:>16}: energy changes by at most {coarse:.1e} of itself in a step of 1/60 s, {fine:.1e} at 1/1000 s"
         );
@@ -216,9 +216,23 @@ fn joint_impulses_do_no_work_to_rounding() {
     // to 7e-12. Largest measured: 1.14e-11 (mask `tx ry`). The bound is that with room, not derived; the identity itself is
     // held to 1e-12 beside `equations.rs`.
     for mask in mask_cases() {
-        let coarse = drift(mask, 1.0 / 60.0, 12);
+        let coarse = drift(&Chaos { mask, ..Chaos::QUIET }, 1.0 / 60.0, 12);
         assert!(coarse < 3e-11, "{:?}: {coarse:e}", mask.map(JointMask::name));
     }
+}
+
+#[test]
+fn springs_do_exactly_the_work_of_their_energy() {
+    // As above, with springs of 30 to 300 N·m/rad and N/m that start stretched, on joints that start at up to 5 rad/s: none turns right round,
+    // where a spring forgets its turns.
+    let springs = Chaos { springs: 1.0, stiffness: (1.5, 2.5), slack: 0.0, speed: 5.0, ..Chaos::QUIET };
+    let mut worst = 0.0f64;
+    for mask in mask_cases() {
+        let off = drift(&Chaos { mask, ..springs }, 1.0 / 60.0, 12);
+        println!("{:?}: {off:.1e}", mask.map(JointMask::name));
+        worst = worst.max(off);
+    }
+    assert!(worst < 2e-10, "{worst:e}"); // measured: 4.4e-11, of free bodies on springs; with the mean of the torques hinges gave 4.5e-3
 }
 
 /// Relative drifts of linear and angular momentum of floating trees in 60 steps, and counts. The backward rule keeps the angular
@@ -656,7 +670,7 @@ fn the_conservative_mode_keeps_the_energy() {
     };
     for rate in [60.0, 240.0] {
         let kept = off(Mode::Conservative, rate);
-        assert!(kept < 1e-3, "at 1/{rate}: {kept:e}"); // what the issue asks; resorts aside it is the solver's tolerance
+        assert!(kept < 1e-9, "at 1/{rate}: {kept:e}"); // measured: 1.9e-11, the solver's tolerance
     }
     assert!(off(Mode::Default, 60.0) > 1e-3, "the default damps: else this test tells nothing");
 }

@@ -60,3 +60,14 @@ fn random_trees_survive_everything() {
     }
     assert!(wrong.is_empty(), "{} of {SEEDS} cases:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn springs_on_fast_joints_give_no_energy() {
+    // Bodies that spin fast on weak springs, no limits, loads or motors. Springs that acted with the mean of their torques gained 0.64 % and 0.52 %
+    // here, a little in each of hundreds of parts. Their work is that of their energy now; what is left is the solver's tolerance, 1e-7.
+    for seed in [30208, 36314] {
+        let out = endure(&stress(seed), STEPS);
+        assert!(out.error.is_none() && !out.not_finite, "seed {seed}: {out:?}");
+        assert!(out.gain < 1e-6, "seed {seed}: energy rose by {:.1e} of what is at stake", out.gain);
+    }
+}

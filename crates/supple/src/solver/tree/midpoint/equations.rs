@@ -15,12 +15,13 @@
 //! S̄ᵀ(F, N) = τ                                            on the joint's free directions                    (4)
 //! C(q¹) = 0                                               on the others: the joint is closed at the end      (5)
 //! ```
-//! with τ the impulse of the joint's springs, dampers, limits and motor. They are solved in the displacements of all bodies and
+//! with τ the impulse of the joint's springs, dampers, limits and motor, and `S̄` such that the relative displacement of closed joints is
+//! `S̄` times the change of their coordinates: τ does the work `τ·Δ(coordinates)/h`, and springs exactly that of their energy. They are solved in the displacements of all bodies and
 //! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
 use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
-use crate::forces::swing_direction;
+use crate::forces::{swing_direction, swing_turning};
 use crate::input::Input;
 use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
@@ -91,8 +92,6 @@ pub(super) struct Part<'a> {
     pub(super) after: f64,
     /// Strength η of the damping of tension modes that h does not resolve.
     pub(super) tension_damping: f64,
-    /// Whether springs do exactly the work of their energy.
-    pub(super) discrete_gradient: bool,
 }
 
 /// Poses and impulses of a trial, by node.
@@ -602,7 +601,7 @@ impl Part<'_> {
         }
         let Some(detail) = detail(self.plan, node) else { return Joint::Weld };
         let joint = &detail.joint;
-        let share = self.rule.end();
+        let (h, share) = (self.h, self.rule.end());
         let mut free = [Free { turns: true, left: DVec3::ZERO, right: DVec3::ZERO }; 6];
         let mut k = [[0.0; 6]; 6];
         let mut k_parent = [DVec3::ZERO; 6];
@@ -617,6 +616,8 @@ impl Part<'_> {
             let end = r1_b * DMat3::from_quat(f_b);
             let mean = (r0_b * (1.0 - share) + r1_b * share) * DMat3::from_quat(f_b);
             let dual = mean.inverse().transpose();
+            // δ(M̄⁻ᵀ) = −M̄⁻ᵀ δM̄ᵀ M̄⁻ᵀ,  δM̄ = share [ρ_b] M¹
+            let carried = end * (dual.transpose() * own.force) * share;
             for axis in 0..3 {
                 if joint.mask.holds_translation(axis) {
                     continue;
@@ -627,9 +628,10 @@ impl Part<'_> {
                 let pull = self.slide_law(node, detail, axis, rate, now, own, sums);
                 let (left, right) = (dual.col(axis), end.col(axis));
                 free[count] = Free { turns: false, left, right };
-                g[count] = left.dot(own.force) - s * pull.tau;
-                k[count][count] = pull.k;
-                k_parent[count] = right.cross(own.force) * share;
+                sums.work += pull.motor * (own.slide[axis] - now.slide[axis]) / h;
+                g[count] = left.dot(own.force) - s * (pull.tau + pull.motor);
+                k[count][count] = pull.k + pull.motor_k;
+                k_parent[count] = left.cross(carried);
                 count += 1;
             }
         }
@@ -638,12 +640,28 @@ impl Part<'_> {
             RotationKind::Axis(axis) => {
                 let frame = DMat3::from_quat(f_a).col(axis);
                 let (start, right) = (r0_a * frame, r1_a * frame);
-                let left = (start * (1.0 - share) + right * share).normalize();
+                let mean = start * (1.0 - share) + right * share;
                 let pull = self.axis_law(node, axis, detail, now_a, now_b, now, own, start, sums);
+                // a_a − a_b = l n̄ (x¹ − x⁰),  l = (1 + ¼ a_a·a_b) tan(½Δx)/(½Δx),  n̄ the mean axis
+                let (length, by_angle, by_own, by_parent) = match self.rule {
+                    Rule::Midpoint => {
+                        let (tangent, slope) = tangent_ratio(own.angle - now.angle);
+                        let share = 1.0 + 0.25 * own.a.dot(parent.a);
+                        let by = |a: DVec3, b: DVec3| cayley_rate(a).transpose() * b * (0.25 * tangent);
+                        (share * tangent, share * slope, by(own.a, parent.a), by(parent.a, own.a))
+                    }
+                    Rule::Backward => (1.0, 0.0, DVec3::ZERO, DVec3::ZERO),
+                };
+                let left = mean * length;
+                let size = left.length();
+                sums.work += pull.motor * size * (own.angle - now.angle) / h;
+                // A motor gives its torque about the axis, not by the angle.
+                let rest = own.torque - left * (s * pull.motor / size);
+                let along = mean.dot(rest);
                 free[count] = Free { turns: true, left, right };
-                g[count] = left.dot(own.torque) - s * pull.tau;
-                k[count][count] += pull.k;
-                k_parent[count] = right.cross(own.torque) * share;
+                g[count] = left.dot(rest) - s * pull.tau;
+                k[count][count] += pull.k + pull.motor_k * size + along * (s * by_angle + by_own.dot(right));
+                k_parent[count] = right.cross(rest) * (share * length) + (by_own + by_parent) * along;
                 // A slide's direction turns with side b; when that is this body, also with this rotation.
                 if flipped {
                     for t in 0..count {
@@ -746,7 +764,6 @@ impl Part<'_> {
         sums: &mut Sums,
     ) -> Law {
         let h = self.h;
-        let share = self.rule.end();
         let joint_input = self.input.joint(node.joint as usize);
         let (k_scale, c_scale) = self.input.scales(&joint_input);
         let k = node.stiffness * k_scale;
@@ -756,21 +773,28 @@ impl Part<'_> {
         let (rate_a, rate_b) = (cayley_rate(a_a), cayley_rate(a_b));
         let mut law = Law { tau: DVec3::ZERO, k_a: DMat3::ZERO, k_b: DMat3::ZERO };
         if k > 0.0 {
-            let turn1 = error_turn(q_a, q_b, node.rest_inverse, own.turn0);
-            let phi1 = q_b * turn1;
-            law.tau -= (own.phi0 * (1.0 - share) + phi1 * share) * (h * k);
-            if matrix {
-                let derivative = log_derivative(phi1) * (h * k * share);
-                law.k_a += derivative;
-                law.k_b += derivative.transpose();
-            }
-            let squared = delta.length_squared();
-            if self.discrete_gradient && self.rule == Rule::Midpoint && squared > 1e-20 {
-                // So that the torque's work over Δ is exactly the energy given up.
-                let given = 0.5 * k * (own.turn0.length_squared() - turn1.length_squared());
-                let work = -0.5 * k * (own.phi0 + phi1).dot(delta);
-                let extra = ((given - work) / squared).clamp(-0.5 * k, 0.5 * k);
-                law.tau += delta * (h * extra);
+            let turn = error_turn(q_a, q_b, node.rest_inverse, own.turn0);
+            match self.rule {
+                Rule::Midpoint => {
+                    let (r0, r1) = sides(node, (own.r0, own.r), (parent.r0, parent.r)).1;
+                    let spring = Spring { k: h * k, a_a, a_b, turn0: own.phi0, turn1: r0 * turn };
+                    let (tau, gradient) = spring.torque();
+                    law.tau += tau;
+                    if matrix {
+                        let (k_a, k_b) = spring.derivative(tau, gradient, r0 * r1.transpose());
+                        law.k_a += k_a;
+                        law.k_b += k_b;
+                    }
+                }
+                Rule::Backward => {
+                    let phi = q_b * turn;
+                    law.tau -= phi * (h * k);
+                    if matrix {
+                        let derivative = log_derivative(phi) * (h * k);
+                        law.k_a += derivative;
+                        law.k_b += derivative.transpose();
+                    }
+                }
             }
         }
         let Damping { strength, start } = own.damping;
@@ -821,22 +845,10 @@ impl Part<'_> {
         {
             law.limit(direction, violation, limits.stiffness, limits.damping, RAMP, h, delta, sums);
             if matrix && violation > 0.0 {
-                // The turning of the direction, by differences: only the speed of Newton's method hangs on it.
                 let (force, _) = ramp(violation, limits.stiffness, RAMP);
-                let (mut d_a, mut d_b) = (DMat3::ZERO, DMat3::ZERO);
-                for k in 0..3 {
-                    let e = exp(DVec3::AXES[k] * 1e-6);
-                    let g = |q_a: DQuat, q_b: DQuat| {
-                        let relative = joint.relative_rotation(q_a, q_b);
-                        let f_a = DMat3::from_quat(q_a * joint.child_from_joint.rotation);
-                        let f_b = DMat3::from_quat(q_b * joint.parent_from_joint.rotation);
-                        swing_direction(ellipse, relative, f_a, f_b).map_or(direction, |(_, g)| g)
-                    };
-                    *d_a.col_mut(k) = (g(e * q_a, q_b) - direction) / 1e-6;
-                    *d_b.col_mut(k) = (g(q_a, e * q_b) - direction) / 1e-6;
-                }
-                law.k_a += d_a * (h * force);
-                law.k_b -= d_b * (h * force);
+                let turning = swing_turning(ellipse, relative, f_a, f_b) * (h * force);
+                law.k_a += turning;
+                law.k_b += turning + skew(direction) * (h * force);
             }
         }
         if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
@@ -951,6 +963,8 @@ impl Part<'_> {
         let mut pull = Pull {
             tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest) - strength * delta - start * rate,
             k: h * k * share + strength,
+            motor: 0.0,
+            motor_k: 0.0,
         };
         if let Some(range) = law.range {
             let violation = range.excess(x1);
@@ -973,11 +987,10 @@ impl Part<'_> {
             let feed = if self.input.torques { joint_input.torque } else { 0.0 };
             let torque = feed - kp * (x1 - aim) - kd * (delta / h - aim_rate);
             let given = torque.clamp(-motor.max, motor.max);
-            pull.tau += h * given;
+            pull.motor = h * given;
             if given == torque {
-                pull.k += h * kp + kd;
+                pull.motor_k = h * kp + kd;
             }
-            sums.work += given * delta;
             sums.effort += given.abs();
         }
         pull
@@ -1230,6 +1243,86 @@ fn ramp_energy(v: f64, k: f64, width: f64) -> f64 {
     }
 }
 
+/// `tan(½x)/(½x)` and its derivative.
+fn tangent_ratio(x: f64) -> (f64, f64) {
+    let (y, squared) = (0.5 * x, x * x);
+    if squared < 1e-4 {
+        // The next terms are 17x⁶/20160 and 17x⁵/3360.
+        return (1.0 + squared * (1.0 / 12.0 + squared / 120.0), x * (1.0 / 6.0 + squared / 30.0));
+    }
+    let tangent = y.tan();
+    (tangent / y, ((1.0 + tangent * tangent) * y - tangent) / (2.0 * y * y))
+}
+
+/// A spring on three rotations over a part, by the midpoint rule: its impulse does exactly the work of its energy `½k|turn|²`.
+///
+/// The bodies turn by Cayley vectors `a_a`, `a_b`; a turns relative to b by `b`, `cay(a_a) = cay(a_b) cay(b)`. From the
+/// composition of Cayley vectors
+///
+/// ```text
+/// a_a − a_b = (1 + ¼ a_a·a_b) (I − ½[a_b])⁻¹ b                                                             (1)
+/// ```
+/// so the torque `τ = (I + ½[a_b]) σ / (1 + ¼ a_a·a_b)` has the work `τ·(a_a − a_b) = σ·b`: what both bodies turn together does not
+/// matter. The torque σ is the mean of those at both ends and what the mean lacks, along b:
+///
+/// ```text
+/// σ = −k(½(t⁰ + t¹) − γ b)      γ = (½|t⁰|² − ½|t¹|² + ½(t⁰ + t¹)·b) / |b|²                                 (2)
+/// ```
+struct Spring {
+    /// Stiffness times h.
+    k: f64,
+    a_a: DVec3,
+    a_b: DVec3,
+    /// The turns from rest at both ends, in the axes that b had at the start.
+    turn0: DVec3,
+    turn1: DVec3,
+}
+
+/// γ of (2), with its divisor.
+struct Gradient {
+    b: DVec3,
+    gamma: f64,
+    squared: f64,
+}
+
+impl Spring {
+    fn torque(&self) -> (DVec3, Gradient) {
+        let Spring { k, a_a, a_b, turn0, turn1 } = *self;
+        let common = 1.0 + 0.25 * a_a.dot(a_b);
+        let delta = a_a - a_b;
+        let b = (delta - a_b.cross(delta) * 0.5) / common;
+        let sum = turn0 + turn1;
+        // The numerator is of third order in b: below a millionth of a radian it is rounding. γ = ±½ are the torques at the start
+        // and at the end.
+        let squared = b.length_squared() + 1e-12;
+        let lacking = 0.5 * (turn0.length_squared() - turn1.length_squared() + sum.dot(b));
+        let gamma = (lacking / squared).clamp(-0.5, 0.5);
+        let sigma = (sum * 0.5 - b * gamma) * -k;
+        ((sigma + a_b.cross(sigma) * 0.5) / common, Gradient { b, gamma, squared })
+    }
+
+    /// `(k_a, k_b)` of `−δτ = k_a ρ_a − k_b ρ_b`; `back` turns from b's axes at the end to those at the start.
+    fn derivative(&self, tau: DVec3, gradient: Gradient, back: DMat3) -> (DMat3, DMat3) {
+        let Spring { k, a_a, a_b, turn0, turn1 } = *self;
+        let Gradient { b, gamma, squared } = gradient;
+        let share = 1.0 / (1.0 + 0.25 * a_a.dot(a_b));
+        let (rate_a, rate_b, rate) = (cayley_rate(a_a), cayley_rate(a_b), cayley_rate(b));
+        let sum = turn0 + turn1;
+        // By the turn ρ of a relative to b, in b's axes at the start: δt¹ = Gρ, δb = Cρ, ½δ|t¹|² = t¹·ρ.
+        let g = log_derivative(turn1);
+        let mut relative = g * 0.5 - rate * gamma;
+        if gamma.abs() < 0.5 {
+            let lacking = (g.transpose() * b + rate.transpose() * sum) * 0.5 - turn1;
+            relative -= outer(b, (lacking - rate.transpose() * b * (2.0 * gamma)) / squared);
+        }
+        let turned = (relative + skew(a_b) * relative * 0.5) * back * (k * share);
+        let sigma = (sum * 0.5 - b * gamma) * -k;
+        let by_a = outer(tau, rate_a.transpose() * a_b) * (0.25 * share);
+        let by_b = outer(tau, rate_b.transpose() * a_a) * (0.25 * share) + skew(sigma) * rate_b * (0.5 * share);
+        (turned + by_a, turned - by_b)
+    }
+}
+
 /// Impulse and derivative on three rotations: `−δτ = k_a ρ_a − k_b ρ_b`.
 struct Law {
     tau: DVec3,
@@ -1253,10 +1346,12 @@ impl Law {
     }
 }
 
-/// Impulse and derivative on one coordinate.
+/// Impulse and derivative on one coordinate, of the motor apart.
 struct Pull {
     tau: f64,
     k: f64,
+    motor: f64,
+    motor_k: f64,
 }
 
 /// What acts on one coordinate.
@@ -1473,7 +1568,10 @@ fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, D
 mod tests {
     use super::*;
     use crate::Pose;
-    use crate::model::{BodyRef, BodySpec, JointMask, JointSpec, ModelBuilder, Shape};
+    use crate::model::{
+        BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, RotationSpring, Shape, SlideSpring,
+        SwingEllipse,
+    };
 
     /// A number in (−1, 1) that depends on k in no simple way.
     fn noise(k: usize) -> f64 {
@@ -1484,100 +1582,269 @@ mod tests {
         DVec3::new(noise(k), noise(k + 1), noise(k + 2))
     }
 
+    /// A joint between two bodies, the first held by a ball; joints to a floating root decide which side hangs on the other.
+    fn pair(mask: JointMask, flipped: bool, spec: impl Fn(JointSpec) -> JointSpec) -> Model {
+        let mut builder = ModelBuilder::new();
+        let body = |name: &str| BodySpec::new(name).shape(Shape::cuboid(0.3, 0.2, 0.1), 1000.0);
+        let a = builder.body(body("a"));
+        let b = builder.body(body("b"));
+        let k = 7 * usize::from(mask.bits());
+        let frame = |k: usize| Pose::new(exp(vector(k)), vector(k + 3) * 0.3);
+        let (child, parent) = if flipped { (b, a) } else { (a, b) };
+        builder.joint(JointSpec::new("to world", JointMask::BALL, b, BodyRef::World));
+        builder.joint(spec(JointSpec::new("joint", mask, child, parent).frames(frame(k), frame(k + 40))));
+        builder.build().unwrap()
+    }
+
+    /// Two closed poses of the joint of a [`pair`], far apart.
+    struct Apart<'a> {
+        part: Part<'a>,
+        now: Vec<Moment>,
+        trial: Vec<Trial>,
+    }
+
+    impl<'a> Apart<'a> {
+        fn new(model: &'a Model, plan: &'a Plan, input: &'a Input, rule: Rule) -> Apart<'a> {
+            let part = Part { plan, model, input, rule, h: 0.01, after: 0.0, tension_damping: 0.0 };
+            let mask = model.joints()[1].mask;
+            let k = 7 * usize::from(mask.bits());
+            let mut now = vec![Moment::WORLD; 3];
+            gather(plan, &model.start(), &mut now);
+            let mut trial = vec![Trial::WORLD; 3];
+            part.predict(&now, &mut trial);
+            // Somewhere else, closed again.
+            for (i, t) in trial.iter_mut().enumerate().skip(1) {
+                t.a = vector(k + 11 * i) * 0.7;
+                t.q = cayley(t.a) * now[i].q;
+                (t.angle, t.second) = (now[i].angle + 0.6 * noise(k + 5), now[i].second + 0.5 * noise(k + 6));
+                for axis in 0..3 {
+                    if !mask.holds_translation(axis) {
+                        t.slide[axis] += 0.2 * noise(k + 8 + axis);
+                    }
+                }
+            }
+            part.close(&now, &mut trial);
+            part.place(&now, &mut trial);
+            Apart { part, now, trial }
+        }
+
+        /// Imbalance and matrix of the joint.
+        fn joint(&self) -> (Joint, [f64; 6], AnyJoint) {
+            let (mut imbalance, mut any) = ([0.0; 6], AnyJoint::NONE);
+            let (now, trial) = (&self.now, &self.trial);
+            let sums = &mut Sums::default();
+            let joint =
+                self.part.joint(2, &now[1], &now[2], &trial[1], &trial[2], &mut imbalance, true, sums, &mut any);
+            (joint, imbalance, any)
+        }
+    }
+
+    fn each_joint(mut check: impl FnMut(JointMask, bool)) {
+        for bits in 0..64u8 {
+            for flipped in [false, true] {
+                check(JointMask::from_bits(bits), flipped);
+            }
+        }
+    }
+
     #[test]
     fn impulses_of_closed_joints_do_no_work_over_any_displacement() {
         // For each mask: two closed poses of a joint far apart. Whatever impulse (F, N) has no part on the free directions of the rule does
         // no work over the displacement: the displacement lies in the span of those directions. An identity, so to rounding.
-        for bits in 0..64u8 {
-            for flipped in [false, true] {
-                let mask = JointMask::from_bits(bits);
-                let mut builder = ModelBuilder::new();
-                let body = |name: &str| BodySpec::new(name).shape(Shape::cuboid(0.3, 0.2, 0.1), 1000.0);
-                let a = builder.body(body("a"));
-                let b = builder.body(body("b"));
-                let k = 7 * usize::from(bits);
-                let frame = |k: usize| Pose::new(exp(vector(k)), vector(k + 3) * 0.3);
-                let (child, parent) = if flipped { (b, a) } else { (a, b) };
-                // The root floats; which side hangs on the other follows from the joint to the world.
-                builder.joint(JointSpec::new("to world", JointMask::BALL, b, BodyRef::World));
-                builder.joint(
-                    JointSpec::new("joint", mask, child, parent).frames(frame(k), frame(k + 40)).spring(1.0, 0.0),
-                );
-                let model = builder.build().unwrap();
-                let plan = Plan::new(&model);
-                let input = Input::default();
-                let part = Part {
-                    plan: &plan,
-                    model: &model,
-                    input: &input,
-                    rule: Rule::Midpoint,
-                    h: 0.01,
-                    after: 0.0,
-                    tension_damping: 0.0,
-                    discrete_gradient: false,
-                };
-                let mut now = vec![Moment::WORLD; 3];
-                gather(&plan, &model.start(), &mut now);
-                let mut trial = vec![Trial::WORLD; 3];
-                part.predict(&now, &mut trial);
-                // Somewhere else, closed again.
-                for (i, t) in trial.iter_mut().enumerate().skip(1) {
-                    t.a = vector(k + 11 * i) * 0.7;
-                    t.q = cayley(t.a) * now[i].q;
-                    (t.angle, t.second) = (now[i].angle + 0.6 * noise(k + 5), now[i].second + 0.5 * noise(k + 6));
-                    for axis in 0..3 {
-                        if !mask.holds_translation(axis) {
-                            t.slide[axis] += 0.2 * noise(k + 8 + axis);
+        each_joint(|mask, flipped| {
+            let model = pair(mask, flipped, |spec| spec.spring(1.0, 0.0));
+            let (plan, input) = (Plan::new(&model), Input::default());
+            let apart = Apart::new(&model, &plan, &input, Rule::Midpoint);
+            let Apart { part, now, trial } = &apart;
+            let (joint, _, any) = apart.joint();
+            let (own, parent) =
+                (part.lever(trial[2].own0, trial[2].own1), part.lever(trial[2].parent0, trial[2].parent1));
+            let mut u = (trial[2].x - now[2].x) + trial[2].a.cross(own.left)
+                - (trial[1].x - now[1].x)
+                - trial[1].a.cross(parent.left);
+            let mut w = trial[2].a - trial[1].a;
+            match joint {
+                Joint::Ball { .. } => w = DVec3::ZERO,
+                Joint::Any(_) => {
+                    // Remove the span of the free directions, translations and rotations apart, by Gram–Schmidt.
+                    let mut basis: Vec<(bool, DVec3)> = Vec::new();
+                    for free in &any.free[..any.count] {
+                        let mut v = free.left;
+                        for (turns, e) in &basis {
+                            if *turns == free.turns {
+                                v -= *e * e.dot(v);
+                            }
+                        }
+                        basis.push((free.turns, v.normalize()));
+                    }
+                    for (turns, e) in basis {
+                        if turns {
+                            w -= e * e.dot(w);
+                        } else {
+                            u -= e * e.dot(u);
                         }
                     }
                 }
-                part.close(&now, &mut trial);
-                part.place(&now, &mut trial);
-                let (mut imbalance, mut any) = ([0.0; 6], AnyJoint::NONE);
-                let joint = part.joint(
+                Joint::Weld | Joint::Floating => {}
+            }
+            let left = u.length().max(w.length());
+            assert!(left < 1e-12, "mask {} flipped {flipped}: {left:e} left of the displacement", mask.name());
+        });
+    }
+
+    #[test]
+    fn springs_do_exactly_the_work_of_their_energy() {
+        // For each mask: the impulses that balance the joint's springs alone, times the displacement between two poses far apart, are h times the
+        // energy given up. An identity, so to rounding.
+        let mut springs = 0;
+        each_joint(|mask, flipped| {
+            let model = pair(mask, flipped, |spec| {
+                let rest = exp(vector(3));
+                spec.rotation_spring(RotationSpring { stiffness: 2.0, rest, ..RotationSpring::default() })
+                    .slide_spring(SlideSpring { stiffness: 3.0, rest: vector(9) * 0.1, ..SlideSpring::default() })
+            });
+            let (plan, input) = (Plan::new(&model), Input { gravity: DVec3::ZERO, ..Input::default() });
+            let mut apart = Apart::new(&model, &plan, &input, Rule::Midpoint);
+            for t in &mut apart.trial {
+                (t.force, t.torque) = (DVec3::ZERO, DVec3::ZERO);
+            }
+            // Without impulses the imbalance is −S̄ᵀ(those of the springs), and the displacement S̄ Δ(coordinates); S̄ is 1 for free rotations.
+            let (joint, imbalance, any) = apart.joint();
+            let Apart { part, now, trial } = &apart;
+            let s = sign(&plan.nodes[2]);
+            let turned = (trial[2].a - trial[1].a) * s;
+            let by_turn = |v: DVec3, g: &[f64]| -s * (0..3).map(|k| g[k] * v[k]).sum::<f64>();
+            let work = match joint {
+                Joint::Ball { .. } => by_turn(turned, &imbalance),
+                Joint::Any(_) => {
+                    let (mut work, mut n) = (0.0, 0);
+                    for axis in (0..3).filter(|&axis| !mask.holds_translation(axis)) {
+                        work -= s * imbalance[n] * (trial[2].slide[axis] - now[2].slide[axis]);
+                        n += 1;
+                    }
+                    work + match mask.rotation() {
+                        RotationKind::Held => 0.0,
+                        RotationKind::Axis(_) => {
+                            let angle = trial[2].angle - now[2].angle;
+                            let off = (turned - any.free[n].left * angle).length();
+                            assert!(off < 1e-13, "{} flipped {flipped}: turned by {off:e} else", mask.name());
+                            -s * imbalance[n] * angle
+                        }
+                        RotationKind::Free => by_turn(turned, &imbalance[n..]),
+                        RotationKind::Cardan(_) => {
+                            // turned = S̄ y
+                            let (e, f) = (any.free[n].left, any.free[n + 1].left);
+                            let (ee, ef, ff) = (e.length_squared(), e.dot(f), f.length_squared());
+                            let (x, y) = (e.dot(turned), f.dot(turned));
+                            let det = ee * ff - ef * ef;
+                            let (x, y) = ((ff * x - ef * y) / det, (ee * y - ef * x) / det);
+                            -s * (imbalance[n] * x + imbalance[n + 1] * y)
+                        }
+                    }
+                }
+                Joint::Weld | Joint::Floating => 0.0,
+            };
+            let mut next = now.clone();
+            part.finish(now, trial, &mut next);
+            let given = part.energy(now).1 - part.energy(&next).1;
+            let off = (work / part.h - given).abs();
+            assert!(off < 1e-12, "mask {} flipped {flipped}: {work:e}/h, not {given:e}", mask.name());
+            springs += u32::from(given.abs() > 1e-3);
+        });
+        assert!(springs > 100, "{springs}");
+    }
+
+    #[test]
+    fn derivatives_of_joints_match_central_differences() {
+        // The imbalance of every kind of joint, with impulses, springs, dampers, limits and motors, against K_q q + K_p ρ_p of newton.rs, S̄ᵀ of
+        // constant impulses being part of K. Steps of 1e-6: their squares, and rounding of 1e-16/1e-6.
+        let mut limits = 0;
+        each_joint(|mask, flipped| {
+            for rule in [Rule::Midpoint, Rule::Backward] {
+                let turns = mask.rotation();
+                let model = pair(mask, flipped, |spec| {
+                    let spring = RotationSpring { stiffness: 200.0, rest: exp(vector(3)), ..RotationSpring::default() };
+                    let slide = SlideSpring { stiffness: 300.0, rest: vector(9) * 0.1, damping: 2.0 };
+                    spec.rotation_spring(RotationSpring { damping: 2.0, ..spring }).slide_spring(slide).limits(Limits {
+                        angle: matches!(turns, RotationKind::Axis(_) | RotationKind::Free)
+                            .then_some(Range::new(-0.1, 0.1)),
+                        swing: (turns == RotationKind::Free).then_some(SwingEllipse { about_y: 0.2, about_z: 0.3 }),
+                        slide: (!mask.holds_translation(0)).then_some(Range::new(-0.01, 0.01)),
+                        stiffness: 500.0,
+                        slide_stiffness: 500.0,
+                        ..Limits::default()
+                    })
+                });
+                let (plan, input) = (Plan::new(&model), Input::default());
+                let mut apart = Apart::new(&model, &plan, &input, rule);
+                (apart.trial[2].force, apart.trial[2].torque) = (vector(21), vector(24));
+                let (joint, _, any) = apart.joint();
+                let n = match joint {
+                    Joint::Ball { .. } => 3,
+                    Joint::Any(_) => any.count,
+                    Joint::Weld | Joint::Floating => 0,
+                };
+                // Free directions one by one, then turns of the parent.
+                for direction in 0..n + 3 {
+                    let (mut q, mut rho_p) = ([0.0; 6], DVec3::ZERO);
+                    if direction < n {
+                        q[direction] = 1.0
+                    } else {
+                        rho_p = DVec3::AXES[direction - n]
+                    }
+                    let moved = |size: f64| {
+                        let mut trial = apart.trial.clone();
+                        let (mut u, mut rho) = (rho_p.cross(trial[2].parent1), rho_p);
+                        for k in 0..n {
+                            let free = if let Joint::Any(_) = joint {
+                                any.free[k]
+                            } else {
+                                Free { turns: true, left: DVec3::AXES[k], right: DVec3::AXES[k] }
+                            };
+                            if free.turns { rho += free.right * q[k] } else { u += free.right * q[k] }
+                        }
+                        let u = u - rho.cross(trial[2].own1);
+                        trial[2].x += u * size;
+                        for (i, rho) in [(1, rho_p), (2, rho)] {
+                            trial[i].a = cayley_vector(exp(rho * size) * trial[i].q * apart.now[i].q.conjugate());
+                        }
+                        apart.part.place(&apart.now, &mut trial);
+                        Apart { part: apart.part, now: apart.now.clone(), trial }.joint().1
+                    };
+                    let (plus, minus) = (moved(1e-6), moved(-1e-6));
+                    for r in 0..n {
+                        let difference = (plus[r] - minus[r]) / 2e-6;
+                        let derivative = match joint {
+                            Joint::Ball { k_own, k_parent } => {
+                                let own = DVec3::new(q[0], q[1], q[2]) + rho_p;
+                                (k_own * own - k_parent * rho_p)[r]
+                            }
+                            _ => (0..n).map(|c| any.k[r][c] * q[c]).sum::<f64>() + any.k_parent[r].dot(rho_p),
+                        };
+                        assert!(
+                            (difference - derivative).abs() < 1e-6,
+                            "{} {rule:?} flipped {flipped}, {r} by {direction} of {n}: {derivative}, not {difference}",
+                            mask.name()
+                        );
+                    }
+                }
+                let mut sums = Sums::default();
+                let mut unused = AnyJoint::NONE;
+                let (now, trial) = (&apart.now, &apart.trial);
+                apart.part.joint(
                     2,
                     &now[1],
                     &now[2],
                     &trial[1],
                     &trial[2],
-                    &mut imbalance,
+                    &mut [0.0; 6],
                     true,
-                    &mut Sums::default(),
-                    &mut any,
+                    &mut sums,
+                    &mut unused,
                 );
-                let (own, parent) =
-                    (part.lever(trial[2].own0, trial[2].own1), part.lever(trial[2].parent0, trial[2].parent1));
-                let mut u = (trial[2].x - now[2].x) + trial[2].a.cross(own.left)
-                    - (trial[1].x - now[1].x)
-                    - trial[1].a.cross(parent.left);
-                let mut w = trial[2].a - trial[1].a;
-                match joint {
-                    Joint::Ball { .. } => w = DVec3::ZERO,
-                    Joint::Any(_) => {
-                        // Remove the span of the free directions, translations and rotations apart, by Gram–Schmidt.
-                        let mut basis: Vec<(bool, DVec3)> = Vec::new();
-                        for free in &any.free[..any.count] {
-                            let mut v = free.left;
-                            for (turns, e) in &basis {
-                                if *turns == free.turns {
-                                    v -= *e * e.dot(v);
-                                }
-                            }
-                            basis.push((free.turns, v.normalize()));
-                        }
-                        for (turns, e) in basis {
-                            if turns {
-                                w -= e * e.dot(w);
-                            } else {
-                                u -= e * e.dot(u);
-                            }
-                        }
-                    }
-                    Joint::Weld | Joint::Floating => {}
-                }
-                let left = u.length().max(w.length());
-                assert!(left < 1e-12, "mask {} flipped {flipped}: {left:e} left of the displacement", mask.name());
+                limits += sums.limits;
             }
-        }
+        });
+        assert!(limits > 50, "{limits}");
     }
 }

@@ -63,7 +63,6 @@ struct Settings {
     tension_damping: f64,
     /// Velocities that would open a joint by more than this within the part are projected \[rad, share of a lever\].
     projection: f64,
-    discrete_gradient: bool,
     tolerance: f64,
 }
 
@@ -75,7 +74,6 @@ impl Settings {
             backward_from: 2,
             tension_damping: 0.05,
             projection: 1e-2,
-            discrete_gradient: false,
             tolerance: TOLERANCE,
         };
         match mode {
@@ -86,7 +84,6 @@ impl Settings {
                 backward_from: depth,
                 tension_damping: 0.0,
                 projection: f64::INFINITY,
-                discrete_gradient: true,
                 tolerance: FINE_TOLERANCE,
                 ..standard
             },
@@ -163,7 +160,6 @@ impl<'a> Run<'a> {
             h,
             after,
             tension_damping: self.settings.tension_damping,
-            discrete_gradient: self.settings.discrete_gradient,
         }
     }
 
