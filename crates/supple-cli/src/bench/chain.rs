@@ -3,7 +3,7 @@
 //! The paper gives 22 ms for 1,000 bones and 285 ms for 10,000, and claims that the time is linear in their number.
 
 use super::trial::LINK;
-use super::{Case, Destination, Machine, peak};
+use super::{Case, Destination, Machine, peak, slope};
 use crate::error::Error;
 use crate::output::{self, Captions, Series, SeriesKind};
 use crate::settings;
@@ -134,7 +134,7 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
     }
     bar.finish_and_clear();
 
-    let slope = Slopes { plain: slope(&rows, Variant::Plain), default: slope(&rows, Variant::Default) };
+    let slope = Slopes { plain: slope_of(&rows, Variant::Plain), default: slope_of(&rows, Variant::Default) };
     let document = Document { bench: "chain", machine: Machine::here(), peak_gflops, rows, slope };
     for path in files.ending("svg") {
         output::write_text(path, &chart(&document.rows)?)?;
@@ -163,17 +163,9 @@ fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize, peak_gflop
 }
 
 /// The slope of log time over log links, by least squares.
-fn slope(rows: &[Row], variant: Variant) -> Option<f64> {
-    let points: Vec<(f64, f64)> = rows
-        .iter()
-        .filter(|row| row.variant == variant && SLOPE_RANGE.contains(&row.links))
-        .map(|row| (f64::from(row.links).ln(), row.us_per_step.ln()))
-        .collect();
-    let n = points.len() as f64;
-    let mean = points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
-    let over: f64 = points.iter().map(|p| (p.0 - mean.0) * (p.1 - mean.1)).sum();
-    let under: f64 = points.iter().map(|p| (p.0 - mean.0).powi(2)).sum();
-    (under > 0.0).then(|| over / under)
+fn slope_of(rows: &[Row], variant: Variant) -> Option<f64> {
+    let wanted = |row: &&Row| row.variant == variant && SLOPE_RANGE.contains(&row.links);
+    slope(rows.iter().filter(wanted).map(|row| (f64::from(row.links), row.us_per_step)))
 }
 
 fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
@@ -271,8 +263,8 @@ mod tests {
     fn the_slope_is_the_exponent() {
         let rows = [row(10, 1e9), row(100, 5.0), row(1000, 500.0), row(10_000, 50_000.0)];
         // a few roundings of logarithms near 10
-        assert!((slope(&rows, Variant::Plain).unwrap() - 2.0).abs() < 1e-12);
-        assert_eq!(slope(&rows, Variant::Default), None);
+        assert!((slope_of(&rows, Variant::Plain).unwrap() - 2.0).abs() < 1e-12);
+        assert_eq!(slope_of(&rows, Variant::Default), None);
         assert_eq!(slope(&rows[..2], Variant::Plain), None);
     }
 }

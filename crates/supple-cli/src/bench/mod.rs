@@ -4,6 +4,7 @@
 mod chain;
 mod drag;
 mod hand;
+mod loops;
 mod peak;
 mod stiffness;
 mod trial;
@@ -40,17 +41,20 @@ enum Name {
     Stiffness(stiffness::StiffnessArgs),
     /// Characters dragged by a target that moves at up to 20 m/s
     Drag(drag::DragArgs),
+    /// Time per step of closed loops against the number of bodies
+    Loops(loops::LoopsArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 6] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("whip", "gaps, energy, error and work of undamped whips at frame-size steps, beside the published step"),
     ("stiffness", "the longest step at which an undamped chain stays bounded, by stiffness"),
     ("drag", "characters dragged by a target that moves at up to 20 m/s"),
+    ("loops", "time per step of closed loops against the number of bodies"),
 ];
 
 /// Runs a bench, or lists them.
@@ -61,6 +65,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Whip(args)) => whip::run(args, terminal),
         Some(Name::Stiffness(args)) => stiffness::run(args, terminal),
         Some(Name::Drag(args)) => drag::run(args, terminal),
+        Some(Name::Loops(args)) => loops::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }
@@ -174,6 +179,16 @@ fn cpu_model(info: &str) -> Option<String> {
     let line = info.lines().find(|line| line.starts_with("model name"))?;
     let (_, name) = line.split_once(':')?;
     Some(name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The exponent `p` of `time ∝ sizeᵖ`, by least squares of logarithms over (size, time); `None` with fewer than two sizes.
+fn slope(points: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let points: Vec<(f64, f64)> = points.into_iter().map(|(size, time)| (size.ln(), time.ln())).collect();
+    let n = points.len() as f64;
+    let mean = points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
+    let over: f64 = points.iter().map(|p| (p.0 - mean.0) * (p.1 - mean.1)).sum();
+    let under: f64 = points.iter().map(|p| (p.0 - mean.0).powi(2)).sum();
+    (under > 0.0).then(|| over / under)
 }
 
 /// A scene to be timed.

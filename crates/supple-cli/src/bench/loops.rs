@@ -1,0 +1,135 @@
+//! `supple bench loops`: time per step of closed loops against the number of bodies, and what a tree pays for loops being possible.
+
+use super::{Case, Destination, Machine, slope};
+use crate::error::Error;
+use crate::output;
+use crate::table::{Align, Table, figure, grouped, small};
+use crate::terminal::Terminal;
+use clap::Args;
+use serde::Serialize;
+use std::io::Write;
+use supple::Scene;
+
+/// Options of the bench.
+#[derive(Args, Debug)]
+pub(crate) struct LoopsArgs {
+    /// Numbers of bodies, nearly
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "4,10,50,100,500,1000,5000,10000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
+    bodies: Vec<u32>,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// Steps of a run: half a second, in which every family moves.
+const STEPS: usize = 30;
+/// The slope is taken from this number of bodies on: below, the cost of a step itself shows.
+const SLOPE_FROM: usize = 50;
+
+/// A family of scenes: its name, the size for a number of bodies, the length of its links \[m\].
+struct Family {
+    name: &'static str,
+    size: fn(u32) -> u32,
+    link: f64,
+}
+
+const FAMILIES: [Family; 3] = [
+    Family { name: "fourbars", size: |bodies| (bodies / 2).max(1), link: 0.4 },
+    Family { name: "ring", size: |bodies| bodies.max(3), link: 0.1 },
+    Family { name: "ladder", size: |bodies| (bodies / 3).max(1), link: 0.25 },
+];
+
+#[derive(Debug, Serialize)]
+struct Document {
+    bench: &'static str,
+    machine: Machine,
+    rows: Vec<Row>,
+    slopes: Vec<Slope>,
+}
+
+/// The keys are a promise: add, do not rename.
+#[derive(Debug, Serialize)]
+struct Row {
+    scene: String,
+    bodies: usize,
+    us_per_step: f64,
+    us_per_body: f64,
+    /// Over the run \[m\].
+    max_joint_gap: f64,
+    /// The gap in lengths of a link.
+    gap_per_link: f64,
+    /// Steps that were timed.
+    steps: usize,
+}
+
+/// The exponent `p` of `time ∝ bodiesᵖ` of a family; null with fewer than two sizes.
+#[derive(Debug, Serialize)]
+struct Slope {
+    family: &'static str,
+    slope: Option<f64>,
+}
+
+/// Measures, writes, prints.
+pub(super) fn run(args: &LoopsArgs, terminal: &Terminal) -> Result<(), Error> {
+    let files = args.destination.files(&["json"])?;
+    let bar = terminal.progress((FAMILIES.len() * args.bodies.len()) as u64, "scenes");
+    let (mut rows, mut slopes) = (Vec::new(), Vec::new());
+    for family in &FAMILIES {
+        let mut points = Vec::new();
+        for &bodies in &args.bodies {
+            let name = format!("{}:{}", family.name, (family.size)(bodies));
+            bar.set_message(name.clone());
+            let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
+            let bodies = scene.model.bodies().len();
+            let timing = Case { scene: &scene, input: scene.input.clone(), steps: STEPS }.time()?;
+            if bodies >= SLOPE_FROM {
+                points.push((bodies as f64, timing.us_per_step));
+            }
+            rows.push(Row {
+                scene: name,
+                bodies,
+                us_per_step: timing.us_per_step,
+                us_per_body: timing.us_per_step / bodies as f64,
+                max_joint_gap: timing.max_joint_gap,
+                gap_per_link: timing.max_joint_gap / family.link,
+                steps: timing.steps,
+            });
+            bar.inc(1);
+        }
+        slopes.push(Slope { family: family.name, slope: slope(points) });
+    }
+    bar.finish_and_clear();
+    let document = Document { bench: "loops", machine: Machine::here(), rows, slopes };
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
+}
+
+fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
+    let mut table = Table::new([
+        ("scene", Align::Left),
+        ("bodies", Align::Right),
+        ("µs/step", Align::Right),
+        ("µs/body", Align::Right),
+        ("gap [m]", Align::Right),
+        ("gap/link", Align::Right),
+    ]);
+    for row in &document.rows {
+        table.row([
+            row.scene.clone(),
+            grouped(row.bodies),
+            figure(row.us_per_step),
+            figure(row.us_per_body),
+            small(row.max_joint_gap),
+            small(row.gap_per_link),
+        ]);
+    }
+    output::print(|out| {
+        writeln!(out, "{}  {}", terminal.bold(document.bench), terminal.faint("closed loops at 1/60 s, half a second"))?;
+        table.write(out, terminal)?;
+        writeln!(out)?;
+        for Slope { family, slope } in &document.slopes {
+            let words = slope.map_or("too few sizes".into(), |p| format!("time ∝ bodies^{p:.3}"));
+            writeln!(out, "  {family}: {words}")?;
+        }
+        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
+    })
+}
