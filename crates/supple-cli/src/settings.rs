@@ -7,12 +7,12 @@ use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
 use supple::solver::assembly::{Cut, Scheme};
 use supple::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
-use supple::solver::reduced::Springs;
+use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
 use supple::{Input, Solver, TreeScheme};
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 23] = [
+const KEYS: [(&str, &str); 25] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
@@ -36,6 +36,8 @@ const KEYS: [(&str, &str); 23] = [
     ("assembly.truncation", "rad, above 0, or off"),
     ("assembly.cut", "each_body or whole"),
     ("reduced.springs", "implicit or explicit"),
+    ("reduced.integration", "euler or midpoint"),
+    ("reduced.balance", "on or off"),
 ];
 
 /// The help of `--set`, listing its keys.
@@ -103,6 +105,8 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
         }
         (Solver::Assembly(assembly), "cut") => assembly.cut = choice(value, &CUTS)?,
         (Solver::Reduced(reduced), "springs") => reduced.springs = choice(value, &SPRINGS)?,
+        (Solver::Reduced(reduced), "integration") => reduced.integration = choice(value, &INTEGRATIONS)?,
+        (Solver::Reduced(reduced), "balance") => reduced.balance = choice(value, &BALANCES)?,
         _ => unreachable!("the key was looked up in KEYS, and its solver runs"),
     }
     Some(())
@@ -129,6 +133,8 @@ const ASSEMBLY_SCHEMES: [(&str, Scheme); 3] =
     [("displacements", Scheme::Displacements), ("projected", Scheme::Projected), ("baumgarte", Scheme::Baumgarte)];
 const CUTS: [(&str, Cut); 2] = [("each_body", Cut::EachBody), ("whole", Cut::Whole)];
 const SPRINGS: [(&str, Springs); 2] = [("implicit", Springs::Implicit), ("explicit", Springs::Explicit)];
+const INTEGRATIONS: [(&str, Integration); 2] = [("euler", Integration::Euler), ("midpoint", Integration::Midpoint)];
+const BALANCES: [(&str, Balance); 2] = [("on", Balance::On), ("off", Balance::Off)];
 
 fn whole(text: &str, min: u32, max: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (min..=max).contains(n))
@@ -241,6 +247,8 @@ enum SolverSettings {
     },
     Reduced {
         springs: &'static str,
+        integration: &'static str,
+        balance: &'static str,
     },
 }
 
@@ -277,7 +285,11 @@ impl Settings {
                     truncation: Some(assembly.truncation).filter(|x| x.is_finite()),
                     cut: name_of(assembly.cut, &CUTS),
                 },
-                Solver::Reduced(reduced) => SolverSettings::Reduced { springs: name_of(reduced.springs, &SPRINGS) },
+                Solver::Reduced(reduced) => SolverSettings::Reduced {
+                    springs: name_of(reduced.springs, &SPRINGS),
+                    integration: name_of(reduced.integration, &INTEGRATIONS),
+                    balance: name_of(reduced.balance, &BALANCES),
+                },
             },
         }
     }
@@ -333,7 +345,10 @@ mod tests {
                 Solver::Assembly(Default::default()),
                 &["scheme=projected", "outer=3", "inner=9", "tolerance=0.1", "truncation=off", "assembly.cut=whole"][..],
             ),
-            (Solver::Reduced(Default::default()), &["springs=explicit"][..]),
+            (
+                Solver::Reduced(Default::default()),
+                &["springs=explicit", "reduced.integration=midpoint", "balance=off"][..],
+            ),
         ] {
             input.solver = solver;
             for text in texts {

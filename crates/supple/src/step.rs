@@ -30,6 +30,8 @@ pub struct Report {
     pub resorts: u32,
     /// Parts whose velocities were projected onto closed joints.
     pub projections: u32,
+    /// The farthest a body was moved before a part to close joints that another method had left open \[m\].
+    pub closed: f64,
     /// Joint limits that acted.
     pub limits_active: u32,
     /// Contacts (none until they are built).
@@ -48,6 +50,7 @@ impl Report {
             backward_parts: self.backward_parts + later.backward_parts,
             resorts: self.resorts + later.resorts,
             projections: self.projections + later.projections,
+            closed: self.closed.max(later.closed),
             limits_active: self.limits_active.max(later.limits_active),
             ..later
         }
@@ -333,6 +336,7 @@ pub fn step_crowd(
         report.backward_parts += one.backward_parts;
         report.resorts += one.resorts;
         report.projections += one.projections;
+        report.closed = report.closed.max(one.closed);
         report.limits_active = report.limits_active.max(one.limits_active);
         k += advanced;
     }

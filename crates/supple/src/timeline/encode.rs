@@ -10,7 +10,7 @@ use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
 use crate::solver::assembly::{Cut, Scheme};
 use crate::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
-use crate::solver::reduced::Springs;
+use crate::solver::reduced::{Balance, Integration, Springs};
 use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::{DQuat, DVec3};
 
@@ -299,9 +299,11 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_f64(out, truncation);
             put_choice(out, cut, &CUTS);
         }
-        Solver::Reduced(Reduced { springs }) => {
+        Solver::Reduced(Reduced { springs, integration, balance }) => {
             out.push(3);
             put_choice(out, springs, &SPRINGS);
+            put_choice(out, integration, &INTEGRATIONS);
+            put_choice(out, balance, &BALANCES);
         }
     }
 }
@@ -326,6 +328,8 @@ const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCo
 const ASSEMBLY_SCHEMES: [Scheme; 3] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte];
 const CUTS: [Cut; 2] = [Cut::EachBody, Cut::Whole];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
+const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
+const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
 
 fn put_choice<T: PartialEq>(out: &mut Vec<u8>, choice: T, choices: &[T]) {
     let number = choices.iter().position(|c| *c == choice).expect("every choice is in its list");
@@ -446,7 +450,11 @@ impl<'a> Bytes<'a> {
                 truncation: self.f64()?,
                 cut: self.choice(&CUTS)?,
             }),
-            _ => Solver::Reduced(Reduced { springs: self.choice(&SPRINGS)? }),
+            _ => Solver::Reduced(Reduced {
+                springs: self.choice(&SPRINGS)?,
+                integration: self.choice(&INTEGRATIONS)?,
+                balance: self.choice(&BALANCES)?,
+            }),
         })
     }
 }
