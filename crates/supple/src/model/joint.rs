@@ -127,6 +127,11 @@ impl JointMask {
         self.0 >> k & 1 == 1
     }
 
+    /// Number of constrained translations.
+    pub const fn held_translations(self) -> usize {
+        (self.0 & 7).count_ones() as usize
+    }
+
     /// Whether all three translations are constrained.
     pub const fn holds_point(self) -> bool {
         self.0 & 7 == 7

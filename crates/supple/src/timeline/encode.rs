@@ -8,7 +8,7 @@ use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
-use crate::solver::assembly::{Cut, Scheme};
+use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
 use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
@@ -290,7 +290,7 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_choice(out, velocity_correction, &CORRECTIONS);
             put_u32(out, iterations);
         }
-        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut }) => {
+        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut, linear }) => {
             out.push(2);
             put_choice(out, scheme, &ASSEMBLY_SCHEMES);
             put_u32(out, outer);
@@ -298,6 +298,7 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_f64(out, tolerance);
             put_f64(out, truncation);
             put_choice(out, cut, &CUTS);
+            put_choice(out, linear, &LINEARS);
         }
         Solver::Reduced(Reduced { springs, integration, balance }) => {
             out.push(3);
@@ -325,8 +326,9 @@ const VARIANTS: [Variant; 2] = [Variant::System, Variant::JointByJoint];
 const ROWS: [Rows; 2] = [Rows::Start, Rows::Predicted];
 const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
 const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
-const ASSEMBLY_SCHEMES: [Scheme; 3] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte];
-const CUTS: [Cut; 2] = [Cut::EachBody, Cut::Whole];
+const ASSEMBLY_SCHEMES: [Scheme; 4] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte, Scheme::Posing];
+const CUTS: [Cut; 3] = [Cut::EachBody, Cut::Whole, Cut::Resisted];
+const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
 const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
 const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
@@ -449,6 +451,7 @@ impl<'a> Bytes<'a> {
                 tolerance: self.f64()?,
                 truncation: self.f64()?,
                 cut: self.choice(&CUTS)?,
+                linear: self.choice(&LINEARS)?,
             }),
             _ => Solver::Reduced(Reduced {
                 springs: self.choice(&SPRINGS)?,
