@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
-use supple::solver::assembly::{Cut, Scheme};
+use supple::solver::assembly::{Cut, Linear, Scheme};
 use supple::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
-use supple::solver::reduced::Springs;
+use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
 use supple::{Input, Scene, Solver, TreeScheme};
 
@@ -77,7 +77,7 @@ impl RunArgs {
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 23] = [
+const KEYS: [(&str, &str); 26] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
@@ -94,13 +94,16 @@ const KEYS: [(&str, &str); 23] = [
     ("impulse.velocity_tolerance", "m/s or rad/s, above 0"),
     ("impulse.velocity_correction", "on or off"),
     ("impulse.iterations", "a whole number from 1 to 10000"),
-    ("assembly.scheme", "displacements, projected or baumgarte"),
+    ("assembly.scheme", "displacements, projected, baumgarte or posing"),
     ("assembly.outer", "a whole number from 1 to 10000"),
     ("assembly.inner", "a whole number from 1 to 10000"),
     ("assembly.tolerance", "m or rad, above 0"),
     ("assembly.truncation", "rad, above 0, or off"),
-    ("assembly.cut", "each_body or whole"),
+    ("assembly.cut", "resisted, each_body or whole"),
+    ("assembly.linear", "factored or plain"),
     ("reduced.springs", "implicit or explicit"),
+    ("reduced.integration", "euler or midpoint"),
+    ("reduced.balance", "on or off"),
 ];
 
 /// The help of `--set`, listing its keys.
@@ -167,7 +170,10 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
             assembly.truncation = if value == "off" { f64::INFINITY } else { positive(value)? }
         }
         (Solver::Assembly(assembly), "cut") => assembly.cut = choice(value, &CUTS)?,
+        (Solver::Assembly(assembly), "linear") => assembly.linear = choice(value, &LINEARS)?,
         (Solver::Reduced(reduced), "springs") => reduced.springs = choice(value, &SPRINGS)?,
+        (Solver::Reduced(reduced), "integration") => reduced.integration = choice(value, &INTEGRATIONS)?,
+        (Solver::Reduced(reduced), "balance") => reduced.balance = choice(value, &BALANCES)?,
         _ => unreachable!("the key was looked up in KEYS, and its solver runs"),
     }
     Some(())
@@ -190,10 +196,17 @@ const ROWS: [(&str, Rows); 2] = [("start", Rows::Start), ("predicted", Rows::Pre
 const ELIMINATIONS: [(&str, Elimination); 3] =
     [("automatic", Elimination::Automatic), ("joints", Elimination::Joints), ("bodies", Elimination::Bodies)];
 const CORRECTIONS: [(&str, VelocityCorrection); 2] = [("on", VelocityCorrection::On), ("off", VelocityCorrection::Off)];
-const ASSEMBLY_SCHEMES: [(&str, Scheme); 3] =
-    [("displacements", Scheme::Displacements), ("projected", Scheme::Projected), ("baumgarte", Scheme::Baumgarte)];
-const CUTS: [(&str, Cut); 2] = [("each_body", Cut::EachBody), ("whole", Cut::Whole)];
+const ASSEMBLY_SCHEMES: [(&str, Scheme); 4] = [
+    ("displacements", Scheme::Displacements),
+    ("projected", Scheme::Projected),
+    ("baumgarte", Scheme::Baumgarte),
+    ("posing", Scheme::Posing),
+];
+const LINEARS: [(&str, Linear); 2] = [("factored", Linear::Factored), ("plain", Linear::Plain)];
+const CUTS: [(&str, Cut); 3] = [("resisted", Cut::Resisted), ("each_body", Cut::EachBody), ("whole", Cut::Whole)];
 const SPRINGS: [(&str, Springs); 2] = [("implicit", Springs::Implicit), ("explicit", Springs::Explicit)];
+const INTEGRATIONS: [(&str, Integration); 2] = [("euler", Integration::Euler), ("midpoint", Integration::Midpoint)];
+const BALANCES: [(&str, Balance); 2] = [("on", Balance::On), ("off", Balance::Off)];
 
 fn whole(text: &str, min: u32, max: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (min..=max).contains(n))
@@ -322,9 +335,12 @@ enum SolverSettings {
         /// Null: nothing is cut.
         truncation: Option<f64>,
         cut: &'static str,
+        linear: &'static str,
     },
     Reduced {
         springs: &'static str,
+        integration: &'static str,
+        balance: &'static str,
     },
 }
 
@@ -360,8 +376,13 @@ impl Settings {
                     tolerance: assembly.tolerance,
                     truncation: Some(assembly.truncation).filter(|x| x.is_finite()),
                     cut: name_of(assembly.cut, &CUTS),
+                    linear: name_of(assembly.linear, &LINEARS),
                 },
-                Solver::Reduced(reduced) => SolverSettings::Reduced { springs: name_of(reduced.springs, &SPRINGS) },
+                Solver::Reduced(reduced) => SolverSettings::Reduced {
+                    springs: name_of(reduced.springs, &SPRINGS),
+                    integration: name_of(reduced.integration, &INTEGRATIONS),
+                    balance: name_of(reduced.balance, &BALANCES),
+                },
             },
         }
     }
@@ -415,9 +436,20 @@ mod tests {
             ),
             (
                 Solver::Assembly(Default::default()),
-                &["scheme=projected", "outer=3", "inner=9", "tolerance=0.1", "truncation=off", "assembly.cut=whole"][..],
+                &[
+                    "scheme=projected",
+                    "outer=3",
+                    "inner=9",
+                    "tolerance=0.1",
+                    "truncation=off",
+                    "assembly.cut=whole",
+                    "linear=plain",
+                ][..],
             ),
-            (Solver::Reduced(Default::default()), &["springs=explicit"][..]),
+            (
+                Solver::Reduced(Default::default()),
+                &["springs=explicit", "reduced.integration=midpoint", "balance=off"][..],
+            ),
         ] {
             input.solver = solver;
             for text in texts {

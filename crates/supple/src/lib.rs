@@ -47,8 +47,9 @@ pub use model::{
     SlideSpring, State, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Scene, SceneError};
+pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, Impulse, Reduced, Solver, Tree, TreeScheme};
-pub use step::{CrowdError, Report, StepError, Work, step, step_crowd};
+pub use step::{CrowdError, Report, StepError, Work, assemble, step, step_crowd};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 
 /// The program of the README, kept running.

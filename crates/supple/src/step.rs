@@ -1,8 +1,9 @@
 //! One step: the pipeline. Read this first.
 
-use crate::input::{Input, Target};
+use crate::input::{Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
+use crate::solver::assembly::{Assembly, AssemblyReport};
 use crate::solver::{Solver, assembly, impulse, reduced, tree};
 
 /// What a step measured.
@@ -30,10 +31,18 @@ pub struct Report {
     pub resorts: u32,
     /// Parts whose velocities were projected onto closed joints.
     pub projections: u32,
+    /// The farthest a body was moved before a part to close joints that another method had left open \[m\].
+    pub closed: f64,
     /// Joint limits that acted.
     pub limits_active: u32,
     /// Contacts (none until they are built).
     pub contacts: u32,
+    /// Corrections of joints.
+    pub corrections: u32,
+    /// Iterations of a linear solver in all corrections.
+    pub iterations: u32,
+    /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
+    pub residual: f64,
 }
 
 impl Report {
@@ -48,7 +57,10 @@ impl Report {
             backward_parts: self.backward_parts + later.backward_parts,
             resorts: self.resorts + later.resorts,
             projections: self.projections + later.projections,
+            closed: self.closed.max(later.closed),
             limits_active: self.limits_active.max(later.limits_active),
+            corrections: self.corrections + later.corrections,
+            iterations: self.iterations + later.iterations,
             ..later
         }
     }
@@ -307,6 +319,43 @@ fn halves(
     Ok(report)
 }
 
+/// Brings a state whose joints are open to one in which they are closed, with bodies gripped where they are to be, in the sense of
+/// least squares: loops, redundant and contradictory joints included [Faure 1998, §3.4]. No time passes; velocities stay as they are.
+///
+/// ```
+/// use supple::*;
+/// let scene = Scene::parse("robot").unwrap();
+/// let mut state = scene.state.clone();
+/// state.bodies[5].position.x += 0.3; // an arm is torn off
+/// let mut work = Work::new(&scene.model);
+/// let report = assemble(&scene.model, &Assembly::default(), &[], &mut state, &mut work).unwrap();
+/// assert!(report.error_before > 0.29 && report.error_after < 1e-6);
+/// ```
+pub fn assemble(
+    model: &Model,
+    settings: &Assembly,
+    grips: &[Grip],
+    state: &mut State,
+    work: &mut Work,
+) -> Result<AssemblyReport, StepError> {
+    check_sizes(model, state)?;
+    check_motion(model, state)?;
+    check_grips(model, grips)?;
+    if work.size != size(model) {
+        return Err(StepError::Work);
+    }
+    let assembly = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
+    work.saved.clone_from(state);
+    let report = assembly::assemble(model, grips, settings, state, assembly);
+    match state.bodies.iter().position(|body| !body.is_finite()) {
+        None => Ok(report),
+        Some(i) => {
+            state.clone_from(&work.saved);
+            Err(Failure::NotFinite(BodyId(i as u32)).describe(model))
+        }
+    }
+}
+
 /// Advances many characters of one model, each with its own state, four side by side in the lanes of the processor.
 ///
 /// `inputs` has one entry for all or one for each. Characters whose inputs differ in more than numbers (another `dt`, a drag on
@@ -350,7 +399,11 @@ pub fn step_crowd(
         report.backward_parts += one.backward_parts;
         report.resorts += one.resorts;
         report.projections += one.projections;
+        report.closed = report.closed.max(one.closed);
         report.limits_active = report.limits_active.max(one.limits_active);
+        report.corrections = report.corrections.max(one.corrections);
+        report.iterations = report.iterations.max(one.iterations);
+        report.residual = report.residual.max(one.residual);
         k += advanced;
     }
     Ok(report)
@@ -468,6 +521,13 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
     if !(input.dt.is_finite() && input.dt > 0.0) {
         return Err(StepError::Dt { dt: input.dt });
     }
+    check_sizes(model, state)?;
+    input.solver.takes(model, input)?;
+    check_motion(model, state)?;
+    check_input(model, input)
+}
+
+fn check_sizes(model: &Model, state: &State) -> Result<(), StepError> {
     for (what, found, expected) in
         [("bodies", state.bodies.len(), model.bodies().len()), ("joints", state.joints.len(), model.joints().len())]
     {
@@ -475,14 +535,17 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
             return Err(StepError::Mismatch { what, found, expected });
         }
     }
-    input.solver.takes(model, input)?;
-    if !looks_sound(state) {
-        if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
-            return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
-        }
-        check_state(model, state)?;
+    Ok(())
+}
+
+fn check_motion(model: &Model, state: &State) -> Result<(), StepError> {
+    if looks_sound(state) {
+        return Ok(());
     }
-    check_input(model, input)
+    if let Some(i) = state.bodies.iter().position(|b| !b.is_finite()) {
+        return Err(StepError::NotFinite { body: model.bodies()[i].name.clone(), remedy: "give a finite start" });
+    }
+    check_state(model, state)
 }
 
 /// What the motion of bodies does not tell: orientations that are none, angles, times.
@@ -560,20 +623,26 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
             return wrong(format!("drag {i}"), "a number is negative or not finite");
         }
     }
-    for (i, grip) in input.grips.iter().enumerate() {
-        if grip.body.index() >= model.bodies().len() {
-            return wrong(format!("grip {i}"), "its body does not exist");
-        }
-        if !grip.is_sound() {
-            return wrong(format!("grip {i}"), "a number is not finite or its rotation is not a unit quaternion");
-        }
-    }
+    check_grips(model, &input.grips)?;
     for (i, (body, wrench)) in input.wrenches.iter().enumerate() {
         if body.index() >= model.bodies().len() {
             return wrong(format!("wrench {i}"), "its body does not exist");
         }
         if !wrench.is_finite() {
             return wrong(format!("wrench {i}"), "it is not finite");
+        }
+    }
+    Ok(())
+}
+
+fn check_grips(model: &Model, grips: &[Grip]) -> Result<(), StepError> {
+    let wrong = |i: usize, what: &str| Err(StepError::Input { part: format!("grip {i}"), what: what.to_owned() });
+    for (i, grip) in grips.iter().enumerate() {
+        if grip.body.index() >= model.bodies().len() {
+            return wrong(i, "its body does not exist");
+        }
+        if !grip.is_sound() {
+            return wrong(i, "a number is not finite or its rotation is not a unit quaternion");
         }
     }
     Ok(())

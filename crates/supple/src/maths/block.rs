@@ -81,6 +81,15 @@ impl Block {
         block
     }
 
+    /// `self += x yᵀ`, of a 6×6 block.
+    pub fn add_outer(&mut self, x: &Vector, y: &Vector) {
+        for (row, x) in self.at.iter_mut().zip(x) {
+            for (entry, y) in row.iter_mut().zip(y) {
+                *entry += x * y;
+            }
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -114,6 +114,15 @@ impl Sparse {
         }
     }
 
+    /// `self += scale · other`, which has the same nodes and edges.
+    pub fn add_scaled(&mut self, scale: f64, other: &Sparse) {
+        assert!(self.sizes == other.sizes && self.edges == other.edges);
+        let blocks = self.diagonal.iter_mut().chain(&mut self.lower).zip(other.diagonal.iter().chain(&other.lower));
+        for (x, y) in blocks.flat_map(|(x, y)| x.as_flattened_mut().iter_mut().zip(y.as_flattened())) {
+            *x += scale * y;
+        }
+    }
+
     /// Adds `x` to each diagonal number of node `i`.
     pub fn add_diagonal(&mut self, i: usize, x: f64) {
         for k in 0..self.sizes[i] as usize {

@@ -3,6 +3,7 @@
 pub mod actuator;
 pub mod body;
 pub mod builder;
+pub mod coordinates;
 mod fingerprint;
 pub mod joint;
 pub mod limit;
@@ -16,6 +17,7 @@ pub use body::{Body, PlacedShape};
 pub use builder::{
     AnchorSpringSpec, BodyRef, BodySpec, JointSpec, ModelBuilder, ModelError, Problem, TrackerSpec, Warning,
 };
+pub use coordinates::Coordinates;
 pub use joint::{Joint, JointMask, RotationKind};
 pub use limit::{Limits, Range, SwingEllipse};
 pub use shape::{Shape, ShapeFault, Solid};

@@ -3,12 +3,16 @@
 //! A scene is asked for by name, with parameters after a colon: the size first, as a bare number, then `key=value`.
 //! [`catalogue`] lists the scenes with their parameters.
 
+mod bar;
 mod chain;
+mod crowd_of_two;
 mod hand;
+mod lattice;
 mod loops;
 mod parameters;
 mod pendulum;
 mod plant;
+mod plate;
 mod robot;
 mod strand;
 #[cfg(test)]
@@ -18,6 +22,7 @@ mod tree;
 use crate::input::Input;
 use crate::maths::{Pose, Twist};
 use crate::model::{Model, ModelError, State};
+use crate::solver::{Assembly, Solver};
 use glam::{DMat3, DQuat, DVec3};
 use parameters::Parameters;
 
@@ -61,6 +66,10 @@ enum Script {
     Grasp(hand::Grasp),
     /// A body is pulled along a path.
     Pull(robot::Pull),
+    /// The corner of a lattice is led along a path.
+    Lead(lattice::Drag),
+    /// A plate is shaken by hand.
+    ShakePlate(plate::Shake),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -80,7 +89,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 14] = [
+static CATALOGUE: [SceneInfo; 19] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -157,6 +166,41 @@ static CATALOGUE: [SceneInfo; 14] = [
         units: &[""],
         summary: "a humanoid pulled by the left hand",
         build: robot::robot,
+    },
+    SceneInfo {
+        name: "bar",
+        parameters: "",
+        units: &[],
+        summary: "a bar whose ends belong onto two discs, far from there at the start [Faure 1998, fig. 2]",
+        build: bar::bar,
+    },
+    SceneInfo {
+        name: "circle",
+        parameters: "",
+        units: &[],
+        summary: "a particle on a circle without forces [Faure 1998, fig. 4]",
+        build: bar::circle,
+    },
+    SceneInfo {
+        name: "crowd_of_two",
+        parameters: "",
+        units: &[],
+        summary: "two characters of different size to be bound at hands and feet [Faure 1998, fig. 3]",
+        build: crowd_of_two::crowd_of_two,
+    },
+    SceneInfo {
+        name: "lattice",
+        parameters: "",
+        units: &[],
+        summary: "a lattice of 56 bars with 32 loops, posed by a corner [Faure 1998, fig. 5]",
+        build: lattice::lattice,
+    },
+    SceneInfo {
+        name: "plate",
+        parameters: "",
+        units: &[],
+        summary: "a plate with nine strings of links, shaken by hand [Faure 1998, fig. 6]",
+        build: plate::plate,
     },
     SceneInfo {
         name: "fourbars",
@@ -240,7 +284,7 @@ impl Scene {
         Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
     }
 
-    /// Sets what the scene's script gives in `input` (targets, drags, wrenches) for the step that starts at `time` and
+    /// Sets what the scene's script gives in `input` (targets, drags, grips, wrenches) for the step that starts at `time` and
     /// lasts `input.dt`. Its entries come first in their lists; entries after them are left alone.
     ///
     /// Allocates nothing once the lists have their size, as those of [`Scene::input`] have.
@@ -258,8 +302,16 @@ impl Script {
             Script::Wind(wind) => wind.direct(time, input),
             Script::Grasp(grasp) => grasp.direct(time, input),
             Script::Pull(pull) => pull.direct(time, input),
+            Script::Lead(drag) => drag.direct(time, input),
+            Script::ShakePlate(shake) => shake.direct(time, input),
         }
     }
+}
+
+/// The scene moved by solver `assembly` unless asked otherwise: it has loops, starts broken or holds bodies by grips.
+fn by_assembly(mut scene: Scene) -> Scene {
+    scene.input.solver = Solver::Assembly(Assembly::default());
+    scene
 }
 
 /// The first `count` entries of a list, made if they are missing.

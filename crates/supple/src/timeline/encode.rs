@@ -8,9 +8,9 @@ use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
-use crate::solver::assembly::{Cut, Scheme};
+use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
-use crate::solver::reduced::Springs;
+use crate::solver::reduced::{Balance, Integration, Springs};
 use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::{DQuat, DVec3};
 
@@ -290,7 +290,7 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_choice(out, velocity_correction, &CORRECTIONS);
             put_u32(out, iterations);
         }
-        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut }) => {
+        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut, linear }) => {
             out.push(2);
             put_choice(out, scheme, &ASSEMBLY_SCHEMES);
             put_u32(out, outer);
@@ -298,10 +298,13 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_f64(out, tolerance);
             put_f64(out, truncation);
             put_choice(out, cut, &CUTS);
+            put_choice(out, linear, &LINEARS);
         }
-        Solver::Reduced(Reduced { springs }) => {
+        Solver::Reduced(Reduced { springs, integration, balance }) => {
             out.push(3);
             put_choice(out, springs, &SPRINGS);
+            put_choice(out, integration, &INTEGRATIONS);
+            put_choice(out, balance, &BALANCES);
         }
     }
 }
@@ -323,9 +326,12 @@ const VARIANTS: [Variant; 2] = [Variant::System, Variant::JointByJoint];
 const ROWS: [Rows; 2] = [Rows::Start, Rows::Predicted];
 const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
 const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
-const ASSEMBLY_SCHEMES: [Scheme; 3] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte];
-const CUTS: [Cut; 2] = [Cut::EachBody, Cut::Whole];
+const ASSEMBLY_SCHEMES: [Scheme; 4] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte, Scheme::Posing];
+const CUTS: [Cut; 3] = [Cut::EachBody, Cut::Whole, Cut::Resisted];
+const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
+const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
+const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
 
 fn put_choice<T: PartialEq>(out: &mut Vec<u8>, choice: T, choices: &[T]) {
     let number = choices.iter().position(|c| *c == choice).expect("every choice is in its list");
@@ -449,8 +455,13 @@ impl<'a> Bytes<'a> {
                 tolerance: self.f64()?,
                 truncation: self.f64()?,
                 cut: self.choice(&CUTS)?,
+                linear: self.choice(&LINEARS)?,
             }),
-            _ => Solver::Reduced(Reduced { springs: self.choice(&SPRINGS)? }),
+            _ => Solver::Reduced(Reduced {
+                springs: self.choice(&SPRINGS)?,
+                integration: self.choice(&INTEGRATIONS)?,
+                balance: self.choice(&BALANCES)?,
+            }),
         })
     }
 }

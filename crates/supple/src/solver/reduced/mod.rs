@@ -1,17 +1,39 @@
-//! Solver `reduced`: recursive hybrid dynamics in joint coordinates [Kim 2008].
+//! Solver `reduced`: recursive hybrid dynamics in joint coordinates [Kim 2008]. No joint can open.
+//!
+//! `recursion` (three passes: torques or accelerations given, joint by joint) with `particles` (point masses) and `derivative` (how accelerations follow
+//! from what is given); `loads` (springs, limits and pulls, implicit in the recursion); `border` (the shared state becomes coordinates and back).
 
-use crate::input::Input;
-use crate::model::{Model, State};
+mod balance;
+mod border;
+mod derivative;
+mod loads;
+mod particles;
+mod recursion;
+mod spatial;
+
+pub use particles::Particle;
+pub use recursion::{Given, Known, Recursion, Singular, forward, hybrid, inverse};
+
+use crate::input::{Drive, Input};
+use crate::measure;
+use crate::model::{Coordinates, JointId, Model, State};
 use crate::step::{Failure, Report, StepError};
+use balance::Books;
+use glam::DVec3;
+use loads::{Loads, Rule};
 
 /// Settings of solver `reduced`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reduced {
-    /// How joint springs and dampers enter.
+    /// How springs, dampers and pulls enter.
     pub springs: Springs,
+    /// How the coordinates are moved.
+    pub integration: Integration,
+    /// Whether energy and momentum are balanced after each part.
+    pub balance: Balance,
 }
 
-/// How joint springs and dampers enter the recursion.
+/// How springs, dampers and pulls enter the recursion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Springs {
     /// Implicitly, inside the recursion: stable at any stiffness.
@@ -21,12 +43,49 @@ pub enum Springs {
     Explicit,
 }
 
+/// How the coordinates are moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Integration {
+    /// Velocities first, then positions with the new velocities: first order, damps stiff springs.
+    #[default]
+    Euler,
+    /// Half the way with the old velocities, new velocities there, half the way with the new: second order, at half as much time again. Stiff
+    /// springs keep their energy; pulls, and all springs while a limit acts, are taken at the end, to first order.
+    Midpoint,
+}
+
+/// Whether energy and momentum are balanced after each part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// Inertial forces do no work, inner forces change no momentum: velocities are scaled until it is so, and loose chains stay bounded.
+    #[default]
+    On,
+    /// Velocities as the recursion has them, as published.
+    Off,
+}
+
 /// Scratch of solver `reduced`.
-pub(crate) struct ReducedWork {}
+pub(crate) struct ReducedWork {
+    coordinates: Coordinates,
+    recursion: Recursion,
+    loads: Loads,
+    books: Books,
+    /// Rates at the start of the part, and in its middle.
+    start: Vec<f64>,
+    middle: Vec<f64>,
+}
 
 impl ReducedWork {
-    pub(crate) fn new(_model: &Model) -> ReducedWork {
-        ReducedWork {}
+    pub(crate) fn new(model: &Model) -> ReducedWork {
+        let coordinates = Coordinates::new(model);
+        ReducedWork {
+            recursion: Recursion::new(model),
+            loads: Loads::new(model),
+            books: Books::new(model),
+            start: coordinates.rates.clone(),
+            middle: coordinates.rates.clone(),
+            coordinates,
+        }
     }
 }
 
@@ -38,14 +97,116 @@ pub(crate) fn takes(model: &Model, input: &Input, _settings: Reduced) -> Result<
     crate::solver::no_grips("reduced", model, input)
 }
 
+/// Further solutions of a midpoint step with the velocities of its middle. The error of those velocities is of order h before the first, h² after it,
+/// h³ after the second: one makes the step second order, two keep its error the same forwards and backwards in time.
+const MIDDLE_VELOCITIES: u32 = 2;
+
 /// One part `h` of a step, `after` seconds before the step's end. On failure the state is as it was.
 pub(crate) fn substep(
-    _model: &Model,
-    _input: &Input,
-    _settings: Reduced,
-    (_h, _after): (f64, f64),
-    _state: &mut State,
-    _work: &mut ReducedWork,
+    model: &Model,
+    input: &Input,
+    settings: Reduced,
+    (h, _after): (f64, f64),
+    state: &mut State,
+    work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
-    todo!("solver reduced")
+    let ReducedWork { coordinates, recursion, loads, books, start, middle } = work;
+    let not_finite = |Singular(body)| Failure::NotFinite(body);
+    let entry = border::enter(model, state, coordinates, recursion).map_err(not_finite)?;
+    start.copy_from_slice(&coordinates.rates);
+    let midpoint = settings.integration == Integration::Midpoint;
+    books.open(model, state, if midpoint { input.gravity } else { DVec3::ZERO });
+    if midpoint {
+        coordinates.advance(model, 0.5 * h);
+        coordinates.write(model, state);
+        recursion.place(coordinates);
+    }
+
+    // What acts: torques and forces, or motions as prescribed
+    let (rule, at_limits) = match (settings.springs, settings.integration) {
+        (Springs::Explicit, _) => (Rule::EXPLICIT, None),
+        (Springs::Implicit, Integration::Euler) => (Rule::backward(h), None),
+        (Springs::Implicit, Integration::Midpoint) => (Rule::midpoint(h), Some(Rule::end_of_midpoint(h))),
+    };
+    let limits = loads.collect(model, input, state, coordinates, rule, recursion);
+    if let (Some(rule), 1..) = (at_limits, limits) {
+        recursion.place(coordinates);
+        loads.collect(model, input, state, coordinates, rule, recursion);
+    }
+    prescribe(input, h, coordinates, recursion);
+
+    // q̈
+    recursion.factor().map_err(not_finite)?;
+    let mut solves = loads.solve(recursion);
+    if midpoint {
+        for _ in 0..MIDDLE_VELOCITIES {
+            advance_rates(start, 0.5 * h, recursion, middle);
+            recursion.set_rates(middle);
+            solves += loads.solve(recursion);
+        }
+    }
+
+    // q̇ += h q̈, then q by the joint map
+    advance_rates(start, h, recursion, &mut coordinates.rates);
+    coordinates.advance(model, if midpoint { 0.5 * h } else { h });
+    coordinates.write(model, state);
+    if settings.balance == Balance::On {
+        books.enter(recursion, h, start, &coordinates.rates);
+        books.close(model, state, recursion);
+    }
+
+    let gap = measure::joint_gap(model, state);
+    Ok(Report {
+        max_joint_gap: gap.distance,
+        max_joint_tilt: gap.tilt,
+        widest_joint: gap.joint,
+        substeps: 1,
+        factorisations: 1 + entry.projections,
+        solves: solves + entry.projections,
+        projections: entry.projections,
+        closed: entry.closed,
+        limits_active: limits,
+        ..Report::default()
+    })
+}
+
+/// `q̇ + h q̈` with the accelerations that the recursion found.
+fn advance_rates(start: &[f64], h: f64, recursion: &Recursion, rates: &mut [f64]) {
+    for (rate, (start, a)) in rates.iter_mut().zip(start.iter().zip(recursion.accelerations())) {
+        *rate = start + h * a;
+    }
+}
+
+/// Accelerations of this instant under every force of the model and the input, prescribed accelerations included; what a step of length zero would find.
+/// `coordinates` become those of `state`, whose joints must be closed.
+pub fn accelerate(
+    model: &Model,
+    input: &Input,
+    state: &State,
+    coordinates: &mut Coordinates,
+    recursion: &mut Recursion,
+) -> Result<(), Singular> {
+    coordinates.read(model, state);
+    recursion.place(coordinates);
+    // Nothing implicit: no spring between bodies has to be solved with the tree.
+    Loads::empty().collect(model, input, state, coordinates, Rule::EXPLICIT, recursion);
+    prescribe(input, f64::INFINITY, coordinates, recursion);
+    recursion.solve()
+}
+
+/// Accelerations of the joints whose motion is prescribed; a velocity is reached at the end of the part.
+fn prescribe(input: &Input, h: f64, coordinates: &Coordinates, recursion: &mut Recursion) {
+    for (k, joint) in input.joints.iter().enumerate() {
+        let Some(node) = coordinates.node_of_joint(JointId(k as u32)) else { continue };
+        let rates = &coordinates.rates[coordinates.rate_range(node)];
+        let accelerations = match joint.drive {
+            Drive::Forces => continue,
+            Drive::Acceleration(given) => given,
+            Drive::Velocity(mut given) => {
+                given.iter_mut().zip(rates).for_each(|(given, rate)| *given = (*given - rate) / h);
+                given
+            }
+        };
+        recursion.give(node, Given::Acceleration, &accelerations[..rates.len()]);
+    }
 }

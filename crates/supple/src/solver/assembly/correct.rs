@@ -1,0 +1,458 @@
+//! The correction: from any pose to one in which what is held is closed [Faure 1998, §3.2, §3.4].
+//!
+//! ```text
+//! repeat   errors C and rows J at the present pose
+//!          δ = least motion with J δ = −C in the sense of least squares                                (rows.rs)
+//!          cut rotations beyond 0.8 rad,  q ← q ⊕ δ
+//! ```
+//! until every error is below the tolerance, no motion brings it lower, or the iterations are used up.
+
+use super::inertia::Inertia;
+use super::rows::{Rows, Stop, world};
+use super::{Assembly, Cut, Linear};
+use crate::forces::{Force, JointView};
+use crate::input::{Grip, Input};
+use crate::maths::rotation::{exp, log};
+use crate::maths::{Pose, Twist};
+use crate::model::joint::Hold;
+use crate::model::{BodyState, Joint, JointId, JointMask, Model, State};
+use glam::{DQuat, DVec3};
+use std::f64::consts::TAU;
+
+/// How far something held is from closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Residual {
+    /// \[m\]
+    pub distance: f64,
+    /// \[rad\]
+    pub angle: f64,
+}
+
+impl Residual {
+    /// The larger of the two \[m, rad\].
+    pub fn largest(&self) -> f64 {
+        self.distance.max(self.angle)
+    }
+}
+
+/// A hold with its bodies.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) hold: Hold,
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) owner: Owner,
+    /// The distance that a radian counts as \[m\].
+    length: f64,
+}
+
+/// What is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Joint(JointId),
+    Grip,
+}
+
+/// Whether joint limits are rows too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitRows {
+    /// No: they are springs, or left to others.
+    None,
+    /// Yes, those that are passed.
+    Passed,
+}
+
+/// What a correction did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// Largest error before \[m, rad\].
+    pub(super) before: f64,
+    /// Largest error after \[m, rad\].
+    pub(super) after: f64,
+    /// Linearisations.
+    pub(super) outer: u32,
+    /// Iterations of the linear solver in all of them.
+    pub(super) inner: u32,
+}
+
+/// Errors at a pose.
+#[derive(Clone, Copy)]
+struct Measured {
+    /// \[m, rad\]
+    largest: f64,
+    /// Sum of squares, rotations by their length \[m²\].
+    square: f64,
+}
+
+/// The motion of a body in an iteration.
+#[derive(Clone, Copy)]
+struct Step {
+    from: Pose,
+    /// How far it had moved in the part.
+    moved: Twist,
+    motion: Twist,
+}
+
+/// What is corrected, with the scratch it takes.
+pub(super) struct Correction {
+    pub(super) inertia: Inertia,
+    pub(super) rows: Rows,
+    pub(super) held: Vec<Held>,
+    pub(super) limits: LimitRows,
+    /// How much turning is resisted while joints are open: a body of mass m with levers r and joints open by E turns with the inertia
+    /// `I + wariness · m r E`. 0 where the masses alone shall count \[1/rad\].
+    pub(super) wariness: f64,
+    /// The shortest distance that a radian counts as, at most 1 \[m\].
+    finest: f64,
+    /// By `held`.
+    pub(super) residuals: Vec<Residual>,
+    /// By body: the poses from which displacements are counted…
+    start: Vec<Pose>,
+    /// …and the displacement from there; rotations as vectors, also beyond half a turn.
+    pub(super) moved: Vec<Twist>,
+    /// By body: the present iteration.
+    steps: Vec<Step>,
+    /// By body: the best pose so far, and how far it is moved.
+    best: Vec<(Pose, Twist)>,
+}
+
+/// How well the rows of an iteration are met, as a share of what they ask for. With factors each iteration of the linear solver gains six
+/// digits or so; without, digits are dear, and the next iteration is linearised anew anyway.
+fn share(linear: Linear) -> f64 {
+    match linear {
+        Linear::Factored => 1e-9,
+        Linear::Plain => 1e-3,
+    }
+}
+
+/// Iterations that may raise the error, in a correction: from far away some do on the way home.
+const RISES: u32 = 2;
+/// How often the last motion is halved when it raises the error.
+const HALVINGS: i32 = 8;
+/// An iteration that lowers the sum of squares by less than this share has arrived: joints contradict each other.
+const STILL: f64 = 1e-12;
+
+impl Correction {
+    pub(super) fn new(model: &Model) -> Correction {
+        let bodies = model.bodies().len();
+        Correction {
+            inertia: Inertia::new(model),
+            rows: Rows::new(model),
+            held: Vec::new(),
+            limits: LimitRows::None,
+            wariness: 0.0,
+            finest: 1.0,
+            residuals: Vec::new(),
+            start: vec![Pose::IDENTITY; bodies],
+            moved: vec![Twist::ZERO; bodies],
+            steps: vec![Step { from: Pose::IDENTITY, moved: Twist::ZERO, motion: Twist::ZERO }; bodies],
+            best: vec![(Pose::IDENTITY, Twist::ZERO); bodies],
+        }
+    }
+
+    /// Counts displacements from here.
+    pub(super) fn begin(&mut self, state: &State) {
+        for (i, body) in state.bodies.iter().enumerate() {
+            self.start[i] = body.pose();
+            self.moved[i] = Twist::ZERO;
+        }
+    }
+
+    /// What must be closed at the end of a part of `h` seconds: joints, prescribed motions, and grips, which have `after` more seconds to
+    /// get where they should be.
+    pub(super) fn hold(&mut self, model: &Model, input: &Input, state: &State, (h, after): (f64, f64)) {
+        self.hold_joints(model);
+        self.hold_grips(model, &input.grips, state, h / (h + after));
+    }
+
+    /// The joints alone.
+    pub(super) fn hold_joints(&mut self, model: &Model) {
+        self.held.clear();
+        self.finest = 1.0;
+        for (k, joint) in model.joints().iter().enumerate() {
+            self.push_joint(model, joint, joint.hold(), Owner::Joint(JointId(k as u32)));
+        }
+    }
+
+    fn push_joint(&mut self, model: &Model, joint: &Joint, hold: Hold, owner: Owner) {
+        if hold.mask != JointMask::FREE {
+            self.push(hold, (joint.child.index(), joint.parent.map_or(world(model), |p| p.index())), owner);
+        }
+    }
+
+    /// Bodies held by hand, to be brought this share of the way to their targets.
+    pub(super) fn hold_grips(&mut self, model: &Model, grips: &[Grip], state: &State, share: f64) {
+        for grip in grips {
+            let body = &state.bodies[grip.body.index()];
+            let place = body.pose().transform_point(grip.point);
+            let rotation = grip.rotation.map_or(DQuat::IDENTITY, |wanted| {
+                exp(log(wanted * body.orientation.conjugate()) * share) * body.orientation
+            });
+            let hold = Hold {
+                mask: if grip.rotation.is_some() { JointMask::WELD } else { JointMask::BALL },
+                child_from_joint: Pose::at(grip.point),
+                parent_from_joint: Pose::new(rotation, place + (grip.target - place) * share),
+            };
+            self.push(hold, (grip.body.index(), world(model)), Owner::Grip);
+        }
+    }
+
+    fn push(&mut self, hold: Hold, (a, b): (usize, usize), owner: Owner) {
+        let length = self.inertia.length(a, b);
+        self.finest = self.finest.min(length);
+        self.held.push(Held { hold, a, b, owner, length });
+    }
+
+    /// Brings `state` to where what is held is closed, or as near as it gets.
+    ///
+    /// Iterations may raise the error on the way, a few of them: from far away that is how most come home. After that the best pose so far is
+    /// gone on from with damped iterations, `(Jᵀ J + λ N) δ = −Jᵀ C`, which never raise it: where joints contradict each other they end
+    /// at the least squares. A correction never ends with a larger sum of squared errors than it began with, whatever the budget.
+    pub(super) fn correct(&mut self, model: &Model, settings: &Assembly, state: &mut State) -> Outcome {
+        let mut now = self.linearise(model, state);
+        let mut best = now.square;
+        self.keep(state);
+        let mut outcome = Outcome { before: now.largest, after: now.largest, outer: 0, inner: 0 };
+        let (mut rises, mut damping) = (0, None);
+        while outcome.outer < settings.outer && now.largest > settings.tolerance {
+            outcome.outer += 1;
+            let largest = match damping {
+                None => {
+                    let enough = 0.1 * settings.tolerance * self.finest;
+                    let stop = Stop { iterations: settings.inner, share: share(settings.linear), enough };
+                    outcome.inner += self.rows.solve(&mut self.inertia, settings.linear, stop);
+                    self.cut(settings, settings.cut, state)
+                }
+                Some(lambda) => {
+                    outcome.inner += 1;
+                    if !self.rows.solve_damped(&self.inertia, lambda) {
+                        break;
+                    }
+                    self.cut(settings, Cut::Whole, state)
+                }
+            };
+            self.apply(1.0, state);
+            let next = self.linearise(model, state);
+            let gained = now.square - next.square;
+            let stands_still = largest <= 1e-3 * settings.tolerance || (gained >= 0.0 && gained < STILL * now.square);
+            match damping {
+                // NaN gains nothing.
+                _ if gained >= 0.0 => {
+                    damping = damping.map(|lambda: f64| (0.1 * lambda).max(self.rows.least_damping()));
+                    now = next;
+                    if stands_still {
+                        break;
+                    }
+                }
+                None if rises < RISES && outcome.outer < settings.outer && next.square.is_finite() => {
+                    rises += 1;
+                    now = next;
+                }
+                None if outcome.outer == settings.outer => {
+                    now = self.shorten(model, settings, now, state);
+                }
+                None => {
+                    self.go_back(state);
+                    now = self.linearise(model, state);
+                    damping = Some(self.rows.first_damping());
+                }
+                Some(lambda) => {
+                    self.apply(0.0, state);
+                    now = self.linearise(model, state);
+                    damping = Some(10.0 * lambda);
+                    if stands_still {
+                        break;
+                    }
+                }
+            }
+            if now.square < best {
+                best = now.square;
+                self.keep(state);
+            }
+        }
+        if now.square > best {
+            self.go_back(state);
+            now = self.linearise(model, state);
+        }
+        outcome.after = now.largest;
+        outcome
+    }
+
+    /// The motion of the iteration, which raised the error, halved until it does not.
+    fn shorten(&mut self, model: &Model, settings: &Assembly, before: Measured, state: &mut State) -> Measured {
+        self.apply(0.0, state);
+        self.cut(settings, Cut::Whole, state);
+        for halving in 0..HALVINGS {
+            self.apply(0.5f64.powi(halving), state);
+            let now = self.linearise(model, state);
+            if now.square <= before.square {
+                return now;
+            }
+        }
+        self.apply(0.0, state);
+        self.linearise(model, state)
+    }
+
+    /// Remembers the present pose as the best.
+    fn keep(&mut self, state: &State) {
+        for (i, body) in state.bodies.iter().enumerate() {
+            self.best[i] = (body.pose(), self.moved[i]);
+        }
+    }
+
+    /// To the best pose.
+    fn go_back(&mut self, state: &mut State) {
+        for (i, body) in state.bodies.iter_mut().enumerate() {
+            let (pose, moved) = self.best[i];
+            (body.position, body.orientation, self.moved[i]) = (pose.translation, pose.rotation, moved);
+        }
+    }
+
+    /// Brings velocities to where no joint opens: `J v = 0`. Returns the iterations.
+    pub(super) fn project(&mut self, settings: &Assembly, state: &mut State) -> u32 {
+        self.inertia.turn(state, 0.0);
+        let rows = &mut self.rows;
+        rows.clear();
+        let body = |i: usize| state.bodies.get(i).map_or(BodyState::at_rest(Pose::IDENTITY), |body| *body);
+        for held in &self.held {
+            let (a, b) = (body(held.a), body(held.b));
+            let translations = held.hold.mask.held_translations();
+            rows.between(held.a, held.b);
+            for (k, row) in held.hold.errors(a.pose(), b.pose()).iter().enumerate() {
+                let scale = if k < translations { 1.0 } else { held.length };
+                rows.push(row.a, row.b, -(along(row.a, a.velocity) + along(row.b, b.velocity)), scale);
+            }
+        }
+        let stop = Stop { iterations: settings.inner, share: 1e-6, enough: 0.1 * settings.tolerance };
+        let inner = rows.solve(&mut self.inertia, settings.linear, stop);
+        for (i, body) in state.bodies.iter_mut().enumerate() {
+            body.velocity = body.velocity + rows.motion(i);
+        }
+        inner
+    }
+
+    /// The largest error at the present pose \[m, rad\].
+    pub(super) fn measure(&mut self, model: &Model, state: &State) -> f64 {
+        self.linearise(model, state).largest
+    }
+
+    /// Rows and errors at the present pose.
+    fn linearise(&mut self, model: &Model, state: &State) -> Measured {
+        let rows = &mut self.rows;
+        let mut measured = Measured { largest: 0.0, square: 0.0 };
+        let mut open = 0.0f64;
+        rows.clear();
+        self.residuals.clear();
+        let pose = |body: usize| state.bodies.get(body).map_or(Pose::IDENTITY, BodyState::pose);
+        for held in &self.held {
+            let errors = held.hold.errors(pose(held.a), pose(held.b));
+            let translations = held.hold.mask.held_translations();
+            let mut squares = [0.0; 2];
+            rows.between(held.a, held.b);
+            for (k, row) in errors.iter().enumerate() {
+                let turns = usize::from(k >= translations);
+                let scale = [1.0, held.length][turns];
+                rows.push(row.a, row.b, -row.error, scale);
+                squares[turns] += row.error * row.error;
+            }
+            let residual = Residual { distance: squares[0].sqrt(), angle: squares[1].sqrt() };
+            open = open.max(residual.distance);
+            measured.largest = measured.largest.max(residual.largest());
+            measured.square += squares[0] + squares[1] * held.length * held.length;
+            self.residuals.push(residual);
+        }
+        self.inertia.turn(state, self.wariness * open);
+        if self.limits == LimitRows::Passed {
+            self.linearise_limits(model, state, &mut measured);
+        }
+        measured
+    }
+
+    /// Rows that bring joints back to the limits they have passed.
+    fn linearise_limits(&mut self, model: &Model, state: &State, measured: &mut Measured) {
+        for (k, joint) in model.joints().iter().enumerate() {
+            let view = JointView::new(model, state, JointId(k as u32));
+            let (a, b) = (joint.child.index(), joint.parent.map_or(world(model), |p| p.index()));
+            let length = self.inertia.length(a, b);
+            let limits =
+                [(view.angle_limit(0.0), length), (view.swing_limit(0.0), length), (view.slide_limit(0.0), 1.0)];
+            for (limit, scale) in limits {
+                // Of the size `−k v` when passed by v.
+                let Some(Force::Along(f)) = limit else { continue };
+                if f.stiffness > 0.0 {
+                    let passed = -f.force / f.stiffness;
+                    self.rows.between(a, b);
+                    self.rows.push(f.a, f.b, -passed, scale);
+                    measured.largest = measured.largest.max(passed.abs());
+                    measured.square += (passed * scale).powi(2);
+                }
+            }
+        }
+    }
+
+    /// The motion `δ` of the iteration, its rotations cut; returns the largest \[m, rad\].
+    fn cut(&mut self, settings: &Assembly, cut: Cut, state: &State) -> f64 {
+        let bodies = state.bodies.len();
+        let whole = match cut {
+            Cut::Resisted | Cut::EachBody => 1.0,
+            Cut::Whole => {
+                let turn = (0..bodies).map(|i| self.rows.motion(i).angular.length()).fold(0.0, f64::max);
+                shortened(turn, settings.truncation)
+            }
+        };
+        let mut largest = 0.0f64;
+        for (i, body) in state.bodies.iter().enumerate() {
+            let mut motion = self.rows.motion(i) * whole;
+            motion.angular *= shortened(motion.angular.length(), settings.truncation);
+            largest = largest.max(motion.linear.length()).max(motion.angular.length());
+            self.steps[i] = Step { from: body.pose(), moved: self.moved[i], motion };
+        }
+        largest
+    }
+
+    /// `q ← q ⊕ share · δ` from where the iteration began.
+    fn apply(&mut self, share: f64, state: &mut State) {
+        for (i, body) in state.bodies.iter_mut().enumerate() {
+            let Step { from, moved, motion } = self.steps[i];
+            (body.position, body.orientation) = (from.translation, from.rotation);
+            self.moved[i] = moved;
+            if share > 0.0 {
+                self.displace(i, body, motion * share);
+            }
+        }
+    }
+
+    /// Moves a body and keeps count of how far.
+    pub(super) fn displace(&mut self, i: usize, body: &mut BodyState, motion: Twist) {
+        body.position += motion.linear;
+        body.orientation = (exp(motion.angular) * body.orientation).normalize();
+        let turn = log(body.orientation * self.start[i].rotation.conjugate());
+        self.moved[i] = Twist::new(
+            body.position - self.start[i].translation,
+            nearest_turn(turn, self.moved[i].angular + motion.angular),
+        );
+    }
+}
+
+/// Of the vectors that turn as `turn` does, the one nearest `to`.
+fn nearest_turn(turn: DVec3, to: DVec3) -> DVec3 {
+    let angle = turn.length();
+    if angle < 1e-9 {
+        // A whole number of turns about the axis of `to`.
+        let size = to.length();
+        let turns = (size / TAU).round();
+        return if turns == 0.0 { turn } else { turn + to * (turns * TAU / size) };
+    }
+    let axis = turn / angle;
+    axis * (angle + TAU * ((axis.dot(to) - angle) / TAU).round())
+}
+
+/// The factor that shortens an angle to `most`.
+fn shortened(angle: f64, most: f64) -> f64 {
+    if angle > most { most / angle } else { 1.0 }
+}
+
+/// A row applied to a motion.
+pub(super) fn along(row: Twist, motion: Twist) -> f64 {
+    row.linear.dot(motion.linear) + row.angular.dot(motion.angular)
+}

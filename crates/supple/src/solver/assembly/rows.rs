@@ -1,0 +1,277 @@
+//! The linear system of a correction and its solution by conjugate gradients in the sense of least squares.
+//!
+//! Each row asks for a change of an error by a motion `δ` of two bodies. Of all motions that come nearest to what the rows ask for, the one
+//! of least `δᵀ N δ` is wanted [Faure 1998, §3.3], `N` being what resists (`inertia.rs`):
+//!
+//! ```text
+//! min |J δ − b|,  of those  min δᵀ N δ
+//! ```
+//! Conjugate gradients on `Jᵀ J δ = Jᵀ b` with the inner product of `N` find it from `δ = 0`, redundant and contradictory rows included. (The
+//! paper takes biconjugate gradients on `J M⁻¹ Jᵀ`, which do not end at the least squares when rows contradict each other:
+//! `docs/papers.md`.)
+//!
+//! They take as many iterations as `J N⁻¹ Jᵀ` is badly conditioned: hundreds on long or branching characters. The same motion is also the
+//! smallest in `Ñ = μ N + Jᵀ J`, for among the motions that come nearest `|J δ|` is the same. In the inner product of `Ñ` with μ small,
+//! `Jᵀ J` is nearly the identity on what the rows see, and a few iterations are enough. `Ñ` couples bodies that share rows: it is
+//! factored once for a linearisation.
+
+use super::Linear;
+use super::inertia::{Inertia, dot};
+use crate::maths::Twist;
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist};
+use crate::maths::sparse::{Ldl, Sparse};
+use crate::model::Model;
+
+/// Six numbers for each body, and six for the world that stay zero.
+pub(super) type Motions = [Vector];
+
+/// The number that stands for the world among the bodies.
+pub(super) fn world(model: &Model) -> usize {
+    model.bodies().len()
+}
+
+/// Rows that act on the same two bodies.
+#[derive(Clone, Copy)]
+struct Pair {
+    a: u32,
+    b: u32,
+    /// One past its last row.
+    end: u32,
+}
+
+/// When the iterations end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    /// Iterations at most.
+    pub(super) iterations: u32,
+    /// The rows are near enough when `|J δ − b|` is below this share of `|b|`…
+    pub(super) share: f64,
+    /// …or below this.
+    pub(super) enough: f64,
+}
+
+/// Below this share of its start the slope `Jᵀ(J δ − b)` is zero to rounding: no motion comes nearer.
+const FLAT: f64 = 1e-11;
+
+/// Rows `J δ = b` with the iterates of their solution.
+pub(super) struct Rows {
+    pairs: Vec<Pair>,
+    // By row.
+    a: Vec<Vector>,
+    b: Vec<Vector>,
+    /// `b − J δ`
+    residual: Vec<f64>,
+    /// `J p`
+    image: Vec<f64>,
+    // By body, the world at the end.
+    motion: Vec<Vector>,
+    /// `Jᵀ(b − J δ)`
+    slope: Vec<Vector>,
+    /// `N⁻¹` of it.
+    steepest: Vec<Vector>,
+    search: Vec<Vector>,
+    /// `Ñ`
+    nearly: Sparse,
+    factors: Ldl,
+    /// μ of `Ñ` \[1/kg\].
+    mu: f64,
+    /// \[kg\]
+    heaviest: f64,
+}
+
+/// μ times the largest mass: motions that cost a millionth of what it costs to move the heaviest body count in full.
+const SHARE_OF_HEAVIEST: f64 = 1e-6;
+/// μ times the smallest mass, at least: what the factors of `Ñ` can still tell apart.
+const SHARE_OF_LIGHTEST: f64 = 1e-11;
+
+impl Rows {
+    pub(super) fn new(model: &Model) -> Rows {
+        let by_body = || vec![[0.0; 6]; model.bodies().len() + 1];
+        let edges = pairs(model);
+        let nearly = Sparse::new(&vec![6; model.bodies().len()], &edges);
+        let masses = || model.bodies().iter().map(|body| body.mass);
+        let (heaviest, lightest) = (masses().fold(0.0, f64::max), masses().fold(f64::INFINITY, f64::min));
+        Rows {
+            factors: Ldl::new(&nearly),
+            nearly,
+            heaviest,
+            mu: (SHARE_OF_HEAVIEST / heaviest).max(SHARE_OF_LIGHTEST / lightest),
+            pairs: Vec::new(),
+            a: Vec::new(),
+            b: Vec::new(),
+            residual: Vec::new(),
+            image: Vec::new(),
+            motion: by_body(),
+            slope: by_body(),
+            steepest: by_body(),
+            search: by_body(),
+        }
+    }
+
+    /// No rows.
+    pub(super) fn clear(&mut self) {
+        self.pairs.clear();
+        self.a.clear();
+        self.b.clear();
+        self.residual.clear();
+    }
+
+    /// The rows that follow act on these bodies.
+    pub(super) fn between(&mut self, a: usize, b: usize) {
+        self.pairs.push(Pair { a: a as u32, b: b as u32, end: self.a.len() as u32 });
+    }
+
+    /// `a·δ_a + b·δ_b = wanted`, all times `scale`; `b` counts for nothing when it is the world's.
+    pub(super) fn push(&mut self, a: Twist, b: Twist, wanted: f64, scale: f64) {
+        let world = self.motion.len() as u32 - 1;
+        let pair = self.pairs.last_mut().expect("between was called");
+        self.a.push(from_twist(a * scale));
+        self.b.push(if pair.b == world { [0.0; 6] } else { from_twist(b * scale) });
+        self.residual.push(wanted * scale);
+        pair.end += 1;
+    }
+
+    /// `Ñ = μ N + Jᵀ J`, factored; tells whether it could be.
+    fn factor(&mut self, inertia: &Inertia, mu: f64) -> bool {
+        self.nearly.clear();
+        inertia.add_to(&mut self.nearly, mu);
+        let (mut row, world) = (0, self.motion.len() as u32 - 1);
+        for pair in &self.pairs {
+            let mut blocks = [Block::zeros(6, 6); 3];
+            for i in row..pair.end as usize {
+                let (a, b) = (&self.a[i], &self.b[i]);
+                blocks[0].add_outer(a, a);
+                blocks[1].add_outer(a, b);
+                blocks[2].add_outer(b, b);
+            }
+            let (a, b) = (pair.a as usize, pair.b as usize);
+            self.nearly.add(a, a, &blocks[0]);
+            if pair.b != world {
+                self.nearly.add(a, b, &blocks[1]);
+                self.nearly.add(b, b, &blocks[2]);
+            }
+            row = pair.end as usize;
+        }
+        self.factors.factor(&self.nearly).is_ok()
+    }
+
+    /// `N⁻¹` or `Ñ⁻¹` of the slope; returns their product.
+    fn resist(&mut self, inertia: &mut Inertia, factored: bool) -> f64 {
+        if factored {
+            let bodies = self.slope.len() - 1;
+            self.steepest[..bodies].copy_from_slice(&self.slope[..bodies]);
+            self.factors.solve(&mut self.steepest[..bodies]);
+        } else {
+            inertia.resist(&self.slope, &mut self.steepest);
+        }
+        self.slope.iter().zip(&self.steepest).map(|(s, z)| dot(s, z)).sum()
+    }
+
+    /// Solves from zero; returns the iterations done.
+    pub(super) fn solve(&mut self, inertia: &mut Inertia, linear: Linear, stop: Stop) -> u32 {
+        let factored = linear == Linear::Factored && self.factor(inertia, self.mu);
+        self.motion.fill([0.0; 6]);
+        self.image.clear();
+        self.image.resize(self.a.len(), 0.0);
+        let mut left = square(&self.residual);
+        let enough = (stop.share * stop.share * left).max(stop.enough * stop.enough);
+        self.find_slope();
+        let mut gamma = self.resist(inertia, factored);
+        let flat = FLAT * FLAT * gamma;
+        self.search.copy_from_slice(&self.steepest);
+        for iteration in 0..stop.iterations {
+            // The last: a direction that no row sees, or numbers beyond all bounds.
+            let curvature = self.find_image();
+            if left <= enough || gamma <= flat || !(curvature > 0.0 && curvature.is_finite() && gamma.is_finite()) {
+                return iteration;
+            }
+            let alpha = gamma / curvature;
+            for (x, p) in self.motion.iter_mut().zip(&self.search) {
+                add_scaled(x, alpha, p);
+            }
+            left = 0.0;
+            for (r, image) in self.residual.iter_mut().zip(&self.image) {
+                *r -= alpha * image;
+                left += *r * *r;
+            }
+            self.find_slope();
+            let last = gamma;
+            gamma = self.resist(inertia, factored);
+            let beta = gamma / last;
+            for (p, z) in self.search.iter_mut().zip(&self.steepest) {
+                for k in 0..6 {
+                    p[k] = z[k] + beta * p[k];
+                }
+            }
+        }
+        stop.iterations
+    }
+
+    /// Solves `(Jᵀ J + λ N) δ = Jᵀ b`; tells whether it could.
+    pub(super) fn solve_damped(&mut self, inertia: &Inertia, lambda: f64) -> bool {
+        let factored = self.factor(inertia, lambda);
+        if factored {
+            self.find_slope();
+            self.motion.copy_from_slice(&self.slope);
+            let bodies = self.motion.len() - 1;
+            self.factors.solve(&mut self.motion[..bodies]);
+        }
+        factored
+    }
+
+    /// λ to begin with \[1/kg\]: a hundredth of what would make a motion of the heaviest body cost as much as an open joint.
+    pub(super) fn first_damping(&self) -> f64 {
+        1e-2 / self.heaviest
+    }
+
+    /// λ below which nothing is damped \[1/kg\].
+    pub(super) fn least_damping(&self) -> f64 {
+        self.mu
+    }
+
+    /// `s = Jᵀ r`
+    fn find_slope(&mut self) {
+        self.slope.fill([0.0; 6]);
+        let mut row = 0;
+        for pair in &self.pairs {
+            let (mut s_a, mut s_b) = (self.slope[pair.a as usize], self.slope[pair.b as usize]);
+            for i in row..pair.end as usize {
+                add_scaled(&mut s_a, self.residual[i], &self.a[i]);
+                add_scaled(&mut s_b, self.residual[i], &self.b[i]);
+            }
+            (self.slope[pair.a as usize], self.slope[pair.b as usize]) = (s_a, s_b);
+            row = pair.end as usize;
+        }
+    }
+
+    /// `J p`; returns `|J p|²`.
+    fn find_image(&mut self) -> f64 {
+        let (mut row, mut sum) = (0, 0.0);
+        for pair in &self.pairs {
+            let (p_a, p_b) = (self.search[pair.a as usize], self.search[pair.b as usize]);
+            for i in row..pair.end as usize {
+                let image = dot(&self.a[i], &p_a) + dot(&self.b[i], &p_b);
+                self.image[i] = image;
+                sum += image * image;
+            }
+            row = pair.end as usize;
+        }
+        sum
+    }
+
+    /// The motion found, of one body.
+    pub(super) fn motion(&self, body: usize) -> Twist {
+        to_twist(&self.motion[body])
+    }
+}
+
+/// The bodies that share a joint or a spring.
+pub(super) fn pairs(model: &Model) -> Vec<(usize, usize)> {
+    let joints = model.joints().iter().map(|joint| (joint.child, joint.parent));
+    let anchors = model.anchor_springs().iter().map(|spring| (spring.a, spring.b));
+    joints.chain(anchors).filter_map(|(a, b)| Some((a.index(), b?.index()))).collect()
+}
+
+fn square(list: &[f64]) -> f64 {
+    list.iter().map(|x| x * x).sum()
+}
