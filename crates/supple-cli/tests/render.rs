@@ -190,23 +190,28 @@ fn a_take_is_shown_as_recorded() {
     let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
     input.gravity *= 0.5;
     input.dt = 1.0 / 40.0;
-    let mut timeline = Timeline::new("chain:6", &state, &input);
+    let mut timeline = Timeline::new("chain:6", &scene.model, &state, &input);
     for _ in 0..20 {
         scene.direct(state.time, &mut input);
         step(&scene.model, &input, &mut state, &mut work).unwrap();
         timeline.record(0, &input, &state);
     }
     let take = fresh_file("chain.take");
-    std::fs::write(&take, file::write(&timeline, 0)).unwrap();
+    std::fs::write(&take, file::write(&timeline, 0, "test")).unwrap();
     let take = take.to_str().unwrap();
 
     let size = ["--size", "150x150", "--at", "0.5"];
     let recorded = Picture::read(&render("take.png", &[&[take], &size[..]].concat()).0);
     let same = ["chain:6", "--set", "gravity=4.905", "--dt", "1/40"];
     let again = Picture::read(&render("again.png", &[&same[..], &size].concat()).0);
-    assert!(recorded.pixels == again.pixels);
+    // Poses are stored to a 20,000th of the character's size, a hundredth of these pixels: what is on an edge may change its shade.
+    let differ = |other: &Picture| {
+        let far = |(a, b): (&[u8; 3], &[u8; 3])| (0..3).any(|k| a[k].abs_diff(b[k]) > 8);
+        recorded.pixels.iter().zip(&other.pixels).filter(|pair| far(*pair)).count()
+    };
+    assert!(differ(&again) < 20, "{} of {} pixels differ", differ(&again), again.pixels.len());
     let other = Picture::read(&render("other.png", &[&["chain:6"], &size[..]].concat()).0);
-    assert!(recorded.pixels != other.pixels);
+    assert!(differ(&other) > 300, "{} pixels differ", differ(&other));
 
     // Without times, all of it.
     let (_, told) = render("take.gif", &[take, "--size", "40x40"]);

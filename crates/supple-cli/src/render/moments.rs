@@ -3,8 +3,9 @@
 use crate::error::Error;
 use crate::table::given;
 use crate::terminal::Terminal;
+use supple::timeline::Playback;
 use supple::timeline::file::TakeFile;
-use supple::{Input, Pose, Scene, State, Work, step};
+use supple::{Input, Moment, Pose, Scene, State, Work, step};
 
 /// What is shown.
 pub(super) enum Source {
@@ -18,12 +19,15 @@ pub(super) enum Source {
 const SAME: f64 = 1e-9;
 
 impl Source {
-    /// A take as it was recorded.
+    /// A take as it was recorded: its stored poses, whatever build wrote them.
     pub(super) fn take(scene: Scene, file: TakeFile) -> Result<Source, Error> {
-        let (take, end) = (file.current, file.timeline.takes()[file.current].end());
-        let last = file.timeline.seek(&scene.model, take, end, &mut Work::new(&scene.model));
-        let seconds = last.map_err(|e| Error::take(&e))?.state.time;
-        Ok(Source::Take(scene, file, seconds))
+        let (timeline, take) = (&file.timeline, file.current);
+        let mut last = Playback::default();
+        timeline
+            .check_bodies(&scene.model)
+            .and_then(|()| timeline.look(take, timeline.takes()[take].end(), &mut last))
+            .map_err(|e| Error::take(&e))?;
+        Ok(Source::Take(scene, file, last.time))
     }
 
     pub(super) fn scene(&self) -> &Scene {
@@ -44,9 +48,9 @@ impl Source {
     pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Vec<Pose>>, Error> {
         let mut sampler = Sampler { times, poses: Vec::with_capacity(times.len()), before: None };
         let model = &self.scene().model;
-        let mut work = Work::new(model);
         match self {
             Source::Run(scene, input) => {
+                let mut work = Work::new(model);
                 let (mut state, mut input) = (scene.state.clone(), input.clone());
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
@@ -63,17 +67,17 @@ impl Source {
                 }
                 bar.finish_and_clear();
             }
-            Source::Take(_, file, _) => {
-                let (timeline, take) = (&file.timeline, file.current);
-                let bar = terminal.progress(timeline.takes()[take].end(), "steps");
-                let mut moment = timeline.seek(model, take, 0, &mut work).map_err(|e| Error::take(&e))?;
-                sampler.offer(&moment.state);
-                while !sampler.is_done() {
-                    timeline.advance(model, take, &mut moment, &mut work).map_err(|e| Error::take(&e))?;
+            Source::Take(scene, file, _) => {
+                let mut playback = Playback::default();
+                let mut moment = Moment::new(scene.state.clone(), scene.input.clone());
+                for step in 0.. {
+                    if sampler.is_done() {
+                        break;
+                    }
+                    file.timeline.look(file.current, step, &mut playback).map_err(|e| Error::take(&e))?;
+                    playback.show(model, &mut moment);
                     sampler.offer(&moment.state);
-                    bar.inc(1);
                 }
-                bar.finish_and_clear();
             }
         }
         Ok(sampler.poses)
