@@ -341,7 +341,7 @@ pub fn assemble(
     check_sizes(model, state)?;
     check_motion(model, state)?;
     check_grips(model, grips)?;
-    if work.size != size(model) {
+    if work.model != model.fingerprint() {
         return Err(StepError::Work);
     }
     let assembly = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
