@@ -106,6 +106,14 @@ pub(crate) struct Detail {
     pub(crate) turn_sine: [f64; 4],
 }
 
+impl Detail {
+    /// The joint frames in side a and in side b.
+    pub(crate) fn frames(&self) -> (DMat3, DMat3) {
+        let matrix = |axes: &[DVec3; 3]| DMat3::from_cols(axes[0], axes[1], axes[2]);
+        (matrix(&self.axes_a), matrix(&self.axes_b))
+    }
+}
+
 /// Part of the node order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {

@@ -334,9 +334,8 @@ impl Part<'_> {
             t.pi0 = t.r0 * (inertia(node) * (t.r0.transpose() * m.w));
             t.damping = self.damping(node, m);
             if node.flags & SPRING != 0 {
-                let (q_a, q_b) = sides(node, m.q, now[node.parent as usize].q);
-                t.turn0 = error_turn(q_a, q_b, node.rest_inverse, m.memory.turn);
-                t.phi0 = q_b * t.turn0;
+                let q_b = sides(node, m.q, now[node.parent as usize].q).1;
+                (t.turn0, t.phi0) = (m.memory.turn, q_b * m.memory.turn);
             }
             let a = m.w * self.h;
             t.a = a / a.length().max(1.0);
@@ -403,7 +402,7 @@ impl Part<'_> {
                         (t.parent0, t.parent1) = (t.parent0 + between0, t.parent1 + between1);
                     }
                     let r_b = if node.flags & FLIPPED != 0 { t.r } else { parent.r };
-                    let axes = r_b * DMat3::from_quat(joint.parent_from_joint.rotation);
+                    let axes = r_b * detail.frames().1;
                     let s = axes.transpose() * (between1 * sign(node));
                     for k in 0..3 {
                         t.slide[k] = if joint.mask.holds_translation(k) { 0.0 } else { s[k] };
@@ -421,6 +420,7 @@ impl Part<'_> {
         }
     }
 
+    #[inline(always)]
     fn set_velocity(&self, m: &Moment, t: &mut Trial) {
         let h = self.h;
         match self.rule {
@@ -471,8 +471,8 @@ impl Part<'_> {
         if let Some(detail) = detail(self.plan, node) {
             let joint = &detail.joint;
             let (r_a, r_b) = sides(node, own.r, parent.r);
-            let f_a = r_a * DMat3::from_quat(joint.child_from_joint.rotation);
-            let f_b = r_b * DMat3::from_quat(joint.parent_from_joint.rotation);
+            let (f_a, f_b) = detail.frames();
+            let (f_a, f_b) = (r_a * f_a, r_b * f_b);
             if !joint.mask.holds_point() {
                 // The levers meet in one point; what is open lies along the held axes between the bodies' own points.
                 let (p_own, p_parent) = sides(node, node.point_a, node.point_b);
@@ -602,19 +602,17 @@ impl Part<'_> {
         let Some(detail) = detail(self.plan, node) else { return Joint::Weld };
         let joint = &detail.joint;
         let (h, share) = (self.h, self.rule.end());
-        let mut free = [Free { turns: true, left: DVec3::ZERO, right: DVec3::ZERO }; 6];
-        let mut k = [[0.0; 6]; 6];
-        let mut k_parent = [DVec3::ZERO; 6];
+        let AnyJoint { count: directions, free, k, k_parent } = any;
         let mut count = 0;
-        let (f_a, f_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
+        let (f_a, f_b) = detail.frames();
         let (r0_a, r0_b) = sides(node, own.r0, parent.r0);
         let (r1_a, r1_b) = sides(node, own.r, parent.r);
         let flipped = node.flags & FLIPPED != 0;
 
         // Translations: dual axes of the averaged frame are perpendicular to all held ones.
         if !joint.mask.holds_point() {
-            let end = r1_b * DMat3::from_quat(f_b);
-            let mean = (r0_b * (1.0 - share) + r1_b * share) * DMat3::from_quat(f_b);
+            let end = r1_b * f_b;
+            let mean = (r0_b * (1.0 - share) + r1_b * share) * f_b;
             let dual = mean.inverse().transpose();
             // δ(M̄⁻ᵀ) = −M̄⁻ᵀ δM̄ᵀ M̄⁻ᵀ,  δM̄ = share [ρ_b] M¹
             let carried = end * (dual.transpose() * own.force) * share;
@@ -622,7 +620,7 @@ impl Part<'_> {
                 if joint.mask.holds_translation(axis) {
                     continue;
                 }
-                let start = (r0_b * DMat3::from_quat(f_b)).col(axis);
+                let start = r0_b * f_b.col(axis);
                 let at = |m: &Moment, lever: DVec3| m.v + m.w.cross(lever);
                 let rate = s * start.dot(at(now, own.own0) - at(parent_now, own.parent0));
                 let pull = self.slide_law(node, detail, axis, rate, now, own, sums);
@@ -630,42 +628,49 @@ impl Part<'_> {
                 free[count] = Free { turns: false, left, right };
                 sums.work += pull.motor * (own.slide[axis] - now.slide[axis]) / h;
                 g[count] = left.dot(own.force) - s * (pull.tau + pull.motor);
-                k[count][count] = pull.k + pull.motor_k;
-                k_parent[count] = left.cross(carried);
+                if matrix {
+                    k[count] = [0.0; 6];
+                    k[count][count] = pull.k + pull.motor_k;
+                    k_parent[count] = left.cross(carried);
+                }
                 count += 1;
             }
         }
         match joint.mask.rotation() {
             RotationKind::Held => {}
             RotationKind::Axis(axis) => {
-                let frame = DMat3::from_quat(f_a).col(axis);
+                let frame = f_a.col(axis);
                 let (start, right) = (r0_a * frame, r1_a * frame);
                 let mean = start * (1.0 - share) + right * share;
                 let pull = self.axis_law(node, axis, detail, now_a, now_b, now, own, start, sums);
                 // a_a − a_b = l n̄ (x¹ − x⁰),  l = (1 + ¼ a_a·a_b) tan(½Δx)/(½Δx),  n̄ the mean axis
-                let (length, by_angle, by_own, by_parent) = match self.rule {
+                let (length, by_angle, by_turn) = match self.rule {
                     Rule::Midpoint => {
                         let (tangent, slope) = tangent_ratio(own.angle - now.angle);
                         let share = 1.0 + 0.25 * own.a.dot(parent.a);
-                        let by = |a: DVec3, b: DVec3| cayley_rate(a).transpose() * b * (0.25 * tangent);
-                        (share * tangent, share * slope, by(own.a, parent.a), by(parent.a, own.a))
+                        (share * tangent, share * slope, 0.25 * tangent)
                     }
-                    Rule::Backward => (1.0, 0.0, DVec3::ZERO, DVec3::ZERO),
+                    Rule::Backward => (1.0, 0.0, 0.0),
                 };
                 let left = mean * length;
                 let size = left.length();
                 sums.work += pull.motor * size * (own.angle - now.angle) / h;
                 // A motor gives its torque about the axis, not by the angle.
                 let rest = own.torque - left * (s * pull.motor / size);
-                let along = mean.dot(rest);
                 free[count] = Free { turns: true, left, right };
                 g[count] = left.dot(rest) - s * pull.tau;
-                k[count][count] += pull.k + pull.motor_k * size + along * (s * by_angle + by_own.dot(right));
-                k_parent[count] = right.cross(rest) * (share * length) + (by_own + by_parent) * along;
-                // A slide's direction turns with side b; when that is this body, also with this rotation.
-                if flipped {
-                    for t in 0..count {
-                        k[t][count] += right.dot(k_parent[t]);
+                if matrix {
+                    let along = mean.dot(rest);
+                    let by = |a: DVec3, b: DVec3| cayley_rate(a).transpose() * b * by_turn;
+                    let (by_own, by_parent) = (by(own.a, parent.a), by(parent.a, own.a));
+                    k[count] = [0.0; 6];
+                    k[count][count] = pull.k + pull.motor_k * size + along * (s * by_angle + by_own.dot(right));
+                    k_parent[count] = right.cross(rest) * (share * length) + (by_own + by_parent) * along;
+                    // A slide's direction turns with side b; when that is this body, also with this rotation.
+                    if flipped {
+                        for t in 0..count {
+                            k[t][count] += right.dot(k_parent[t]);
+                        }
                     }
                 }
                 count += 1;
@@ -678,8 +683,8 @@ impl Part<'_> {
                 // Which side carries each direction: +1 this body, 0 the parent; a fixed axis turns with neither.
                 let mut carried = [(false, false); 6];
                 if let RotationKind::Cardan(c) = kind {
-                    let axis_b = DMat3::from_quat(f_b).col((c + 1) % 3);
-                    let axis_a = DMat3::from_quat(f_a).col((c + 2) % 3);
+                    let axis_b = f_b.col((c + 1) % 3);
+                    let axis_a = f_a.col((c + 2) % 3);
                     for (axis, r0, r1, by_a) in [(axis_b, r0_b, r1_b, false), (axis_a, r0_a, r1_a, true)] {
                         let (start, right) = (r0 * axis, r1 * axis);
                         free[count] = Free { turns: true, left: start * (1.0 - share) + right * share, right };
@@ -693,8 +698,11 @@ impl Part<'_> {
                     }
                 }
                 for r in first..count {
+                    g[r] = free[r].left.dot(rest);
+                }
+                for r in first..if matrix { count } else { first } {
                     let left = free[r].left;
-                    g[r] = left.dot(rest);
+                    k[r] = [0.0; 6];
                     k_parent[r] = (k_own - k_par).transpose() * left;
                     let row = k_own.transpose() * left;
                     for c in first..count {
@@ -710,7 +718,7 @@ impl Part<'_> {
                         }
                     }
                 }
-                if flipped {
+                if matrix && flipped {
                     for t in 0..first {
                         for c in first..count {
                             k[t][c] += free[c].right.dot(k_parent[t]);
@@ -719,7 +727,7 @@ impl Part<'_> {
                 }
             }
         }
-        *any = AnyJoint { count, free, k, k_parent };
+        *directions = count;
         Joint::Any(node.any)
     }
 
@@ -770,7 +778,6 @@ impl Part<'_> {
         let (q_a, q_b) = sides(node, own.q, parent.q);
         let (a_a, a_b) = sides(node, own.a, parent.a);
         let delta = a_a - a_b;
-        let (rate_a, rate_b) = (cayley_rate(a_a), cayley_rate(a_b));
         let mut law = Law { tau: DVec3::ZERO, k_a: DMat3::ZERO, k_b: DMat3::ZERO };
         if k > 0.0 {
             let turn = error_turn(q_a, q_b, node.rest_inverse, own.turn0);
@@ -801,8 +808,8 @@ impl Part<'_> {
         if strength > 0.0 {
             law.tau -= delta * strength + (now_a.w - now_b.w) * start;
             if matrix {
-                law.k_a += rate_a * strength;
-                law.k_b += rate_b * strength;
+                law.k_a += cayley_rate(a_a) * strength;
+                law.k_b += cayley_rate(a_b) * strength;
             }
         }
         if node.flags & (LIMITS | MOTOR) == 0 {
@@ -864,8 +871,8 @@ impl Part<'_> {
             } else {
                 let derivative = log_derivative(phi) * (h * kp);
                 law.tau += torque * h;
-                law.k_a += derivative + rate_a * kd;
-                law.k_b += derivative.transpose() + rate_b * kd;
+                law.k_a += derivative + cayley_rate(a_a) * kd;
+                law.k_b += derivative.transpose() + cayley_rate(a_b) * kd;
                 sums.work += torque.dot(delta);
             }
         }
@@ -1169,6 +1176,7 @@ impl Part<'_> {
 }
 
 /// The rotation vector, by polynomial.
+#[inline(always)]
 fn fast_log(q: DQuat) -> DVec3 {
     let g = Q::<f64>::splat(q).half_angle_over_sine();
     DVec3::new(q.x, q.y, q.z) * (2.0 * g).copysign(q.w)
@@ -1197,6 +1205,7 @@ fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
 }
 
 /// Of all values of the rotation vector from rest, in side b's axes, the one nearest `last`.
+#[inline(always)]
 fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3 {
     // R_bᵀ log(q_a q0⁻¹ q_b⁻¹) = log(q_b⁻¹ q_a q0⁻¹)
     let short = fast_log(q_b.conjugate() * q_a * rest_inverse);
@@ -1582,7 +1591,7 @@ mod tests {
         DVec3::new(noise(k), noise(k + 1), noise(k + 2))
     }
 
-    /// A joint between two bodies, the first held by a ball; joints to a floating root decide which side hangs on the other.
+    /// A joint between two bodies; b hangs on the world, so the joint to a decides which of its sides is the parent.
     fn pair(mask: JointMask, flipped: bool, spec: impl Fn(JointSpec) -> JointSpec) -> Model {
         let mut builder = ModelBuilder::new();
         let body = |name: &str| BodySpec::new(name).shape(Shape::cuboid(0.3, 0.2, 0.1), 1000.0);

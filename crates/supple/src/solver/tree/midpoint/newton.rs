@@ -32,15 +32,18 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) const ZERO: Blocks = Blocks { vv: DMat3::ZERO, vw: DMat3::ZERO, wv: DMat3::ZERO, ww: DMat3::ZERO };
 
+    #[inline(always)]
     fn times(&self, u: DVec3, w: DVec3) -> (DVec3, DVec3) {
         (self.vv * u + self.vw * w, self.wv * u + self.ww * w)
     }
 
     /// Row `(f, n)` times the matrix.
+    #[inline(always)]
     fn row(&self, f: DVec3, n: DVec3) -> (DVec3, DVec3) {
         (self.vv.transpose() * f + self.wv.transpose() * n, self.vw.transpose() * f + self.ww.transpose() * n)
     }
 
+    #[inline(always)]
     fn add(&mut self, o: &Blocks) {
         self.vv += o.vv;
         self.vw += o.vw;
@@ -49,6 +52,7 @@ impl Blocks {
     }
 
     /// Referred to another point: displacements there are `u_new`, `u = u_new + ρ×right`; torques there gain `left × F`.
+    #[inline(always)]
     fn shifted(&self, left: DVec3, right: DVec3) -> Blocks {
         let r = skew(right);
         let l = skew(left);
