@@ -101,8 +101,9 @@ export class Takes {
     const name = (take: number) => this.status?.takes[take]?.name ?? `take ${take + 1}`;
     const [one, other] = comparison.takes;
     element("comparison-title").textContent = `${name(one)} against ${name(other)}, joint by joint`;
-    const list = (id: string, curves: Curve[], least: number, told: (x: number) => string) => {
+    const list = (id: string, plot: string, curves: Curve[], least: number, told: (x: number) => string) => {
       const seen = curves.filter((curve) => curve.largest > least);
+      element(plot).hidden = seen.length === 0;
       element(id).replaceChildren(
         ...seen.map((curve, k) => {
           const item = document.createElement("li");
@@ -117,8 +118,8 @@ export class Takes {
       );
       if (seen.length === 0) element(id).textContent = `No joint differs by more than ${told(least)}, as finely as takes are stored.`;
     };
-    list("angle-joints", comparison.angles, comparison.resolution.angle, degrees);
-    list("shift-joints", comparison.shifts, comparison.resolution.shift, metres);
+    list("angle-joints", "difference-angles", comparison.angles, comparison.resolution.angle, degrees);
+    list("shift-joints", "difference-shifts", comparison.shifts, comparison.resolution.shift, metres);
   }
 
   private draw({ first, last, steps_per_column, angles, shifts, resolution }: Comparison, step: number): void {

@@ -15,13 +15,9 @@ const folder = mkdtempSync(join(tmpdir(), "supple-takes-"));
 const journals = join(folder, "journal");
 const pictures = process.env.PICTURES ?? join(folder, "pictures");
 mkdirSync(pictures, { recursive: true });
-/** A picture of the page, after what it shows now has been drawn. */
+/** A picture of the page, after what it knows now has been drawn. */
 const picture = async (name) => {
-  const frames = await page.evaluate(() => {
-    window.dispatchEvent(new Event("resize")); // draws once more
-    return window.supple.frames;
-  });
-  await until(page, (frames) => window.supple.frames > frames, frames);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await page.screenshot({ path: join(pictures, `${name}.png`) });
 };
 
