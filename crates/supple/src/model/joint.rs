@@ -319,8 +319,9 @@ impl Hold {
                 };
                 let home = axes[2] * e[0] - axes[1] * e[1];
                 for k in 0..2 {
+                    let error = if c > 0.0 { ratio * [y, z][k] } else { angle * e[k] };
                     let row = axis.cross(axes[k + 1]) * ratio + home * (e[k] * (1.0 - ratio * c));
-                    errors.push_turn(angle * e[k], row);
+                    errors.push_turn(error, row);
                 }
             }
             RotationKind::Held => {
@@ -633,16 +634,16 @@ mod tests {
 
     #[test]
     fn rows_of_a_little_opened_joint_are_those_of_a_closed_one() {
-        for bits in 0..64u8 {
+        for (bits, opening) in (0..64u8).flat_map(|bits| [1e-9, 1e-11].map(|opening| (bits, opening))) {
             let hold = hold(bits);
             let joint = joint(&hold);
-            let (a, b) = opened(&hold, DVec3::splat(1e-9), DVec3::new(1.0, -2.0, 1.5) * 1e-9);
+            let (a, b) = opened(&hold, DVec3::splat(opening), DVec3::new(1.0, -2.0, 1.5) * opening);
             let sides = Sides { a, a_velocity: Twist::ZERO, b, b_velocity: Twist::ZERO };
             if hold.mask.rotation() == RotationKind::Held {
                 continue; // other combinations of the same three directions
             }
             for (row, error) in joint.rows(&sides).iter().zip(joint.errors(&sides).iter()) {
-                // Both are linear in openings of 1e-9; what differs is of second order and rounding of numbers below 1.
+                // Both are linear in openings of 1e-9 and less; what differs is of second order and rounding of numbers below 1.
                 assert!((row.residual - error.error).abs() < 1e-15, "mask {bits}");
                 assert!((row.a.angular - error.a.angular).length() < 1e-8, "mask {bits}");
                 assert!((row.b.angular - error.b.angular).length() < 1e-8, "mask {bits}");

@@ -11,10 +11,10 @@ use super::inertia::Inertia;
 use super::rows::{Rows, Stop, world};
 use super::{Assembly, Cut, Linear};
 use crate::forces::{Force, JointView};
-use crate::input::{Grip, Input};
+use crate::input::{Drive, Grip, Input};
 use crate::maths::rotation::{exp, log};
 use crate::maths::{Pose, Twist};
-use crate::model::joint::Hold;
+use crate::model::joint::{Hold, Sides};
 use crate::model::{BodyState, Joint, JointId, JointMask, Model, State};
 use glam::{DQuat, DVec3};
 use std::f64::consts::TAU;
@@ -44,12 +44,15 @@ pub(super) struct Held {
     pub(super) owner: Owner,
     /// The distance that a radian counts as \[m\].
     length: f64,
+    /// What its errors count as beside those of others.
+    weight: f64,
 }
 
 /// What is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Joint(JointId),
+    Driven,
     Grip,
 }
 
@@ -73,6 +76,13 @@ pub(super) struct Outcome {
     pub(super) outer: u32,
     /// Iterations of the linear solver in all of them.
     pub(super) inner: u32,
+}
+
+/// Largest errors \[m, rad\].
+#[derive(Clone, Copy)]
+pub(super) struct Largest {
+    pub(super) joints: f64,
+    pub(super) grips: f64,
 }
 
 /// Errors at a pose.
@@ -125,12 +135,14 @@ fn share(linear: Linear) -> f64 {
     }
 }
 
-/// Iterations that may raise the error, in a correction: from far away some do on the way home.
+/// Iterations of a correction that may gain less than they promise, or raise the error: from far away some do on the way home.
 const RISES: u32 = 2;
+/// Less than this share of the promise of the linear rows is little.
+const POOR: f64 = 0.25;
 /// How often the last motion is halved when it raises the error.
 const HALVINGS: i32 = 8;
-/// An iteration that lowers the sum of squares by less than this share has arrived: joints contradict each other.
-const STILL: f64 = 1e-12;
+/// Rows that promise to lower the sum of squares by less than this share have arrived: joints contradict each other.
+const STILL: f64 = 1e-14;
 
 impl Correction {
     pub(super) fn new(model: &Model) -> Correction {
@@ -161,8 +173,19 @@ impl Correction {
     /// What must be closed at the end of a part of `h` seconds: joints, prescribed motions, and grips, which have `after` more seconds to
     /// get where they should be.
     pub(super) fn hold(&mut self, model: &Model, input: &Input, state: &State, (h, after): (f64, f64)) {
-        self.hold_joints(model);
-        self.hold_grips(model, &input.grips, state, h / (h + after));
+        self.held.clear();
+        self.finest = 1.0;
+        for (k, joint) in model.joints().iter().enumerate() {
+            let id = JointId(k as u32);
+            match input.joint(k).drive {
+                Drive::Velocity(rates) => {
+                    let hold = driven(joint, model.sides(joint, state), state.joints[k].angle, &rates, h);
+                    self.push_joint(model, joint, hold, Owner::Driven);
+                }
+                Drive::Forces | Drive::Acceleration(_) => self.push_joint(model, joint, joint.hold(), Owner::Joint(id)),
+            }
+        }
+        self.hold_grips(model, &input.grips, state, h / (h + after), 1.0);
     }
 
     /// The joints alone.
@@ -180,8 +203,8 @@ impl Correction {
         }
     }
 
-    /// Bodies held by hand, to be brought this share of the way to their targets.
-    pub(super) fn hold_grips(&mut self, model: &Model, grips: &[Grip], state: &State, share: f64) {
+    /// Bodies held by hand, to be brought this share of the way to their targets, their errors counting `weight` times.
+    pub(super) fn hold_grips(&mut self, model: &Model, grips: &[Grip], state: &State, share: f64, weight: f64) {
         for grip in grips {
             let body = &state.bodies[grip.body.index()];
             let place = body.pose().transform_point(grip.point);
@@ -194,26 +217,27 @@ impl Correction {
                 parent_from_joint: Pose::new(rotation, place + (grip.target - place) * share),
             };
             self.push(hold, (grip.body.index(), world(model)), Owner::Grip);
+            self.held.last_mut().expect("just pushed").weight = weight;
         }
     }
 
     fn push(&mut self, hold: Hold, (a, b): (usize, usize), owner: Owner) {
         let length = self.inertia.length(a, b);
         self.finest = self.finest.min(length);
-        self.held.push(Held { hold, a, b, owner, length });
+        self.held.push(Held { hold, a, b, owner, length, weight: 1.0 });
     }
 
     /// Brings `state` to where what is held is closed, or as near as it gets.
     ///
     /// Iterations may raise the error on the way, a few of them: from far away that is how most come home. After that the best pose so far is
-    /// gone on from with damped iterations, `(Jᵀ J + λ N) δ = −Jᵀ C`, which never raise it: where joints contradict each other they end
-    /// at the least squares. A correction never ends with a larger sum of squared errors than it began with, whatever the budget.
+    /// gone on from with damped iterations, `(Jᵀ J + λ N) δ = −Jᵀ C`, which never raise it; λ follows how well they keep what the rows
+    /// promise. Where joints contradict each other they end at the least squares. A correction never ends with a larger sum of squared errors than it began with, whatever the budget.
     pub(super) fn correct(&mut self, model: &Model, settings: &Assembly, state: &mut State) -> Outcome {
         let mut now = self.linearise(model, state);
         let mut best = now.square;
         self.keep(state);
         let mut outcome = Outcome { before: now.largest, after: now.largest, outer: 0, inner: 0 };
-        let (mut rises, mut damping) = (0, None);
+        let (mut poor, mut damping) = (0, None);
         while outcome.outer < settings.outer && now.largest > settings.tolerance {
             outcome.outer += 1;
             let largest = match damping {
@@ -231,43 +255,38 @@ impl Correction {
                     self.cut(settings, Cut::Whole, state)
                 }
             };
+            let promised = now.square - self.rows.left();
             self.apply(1.0, state);
             let next = self.linearise(model, state);
             let gained = now.square - next.square;
-            let stands_still = largest <= 1e-3 * settings.tolerance || (gained >= 0.0 && gained < STILL * now.square);
-            match damping {
-                // NaN gains nothing.
-                _ if gained >= 0.0 => {
-                    damping = damping.map(|lambda: f64| (0.1 * lambda).max(self.rows.least_damping()));
-                    now = next;
-                    if stands_still {
-                        break;
-                    }
-                }
-                None if rises < RISES && outcome.outer < settings.outer && next.square.is_finite() => {
-                    rises += 1;
-                    now = next;
-                }
-                None if outcome.outer == settings.outer => {
-                    now = self.shorten(model, settings, now, state);
-                }
-                None => {
+            let (is_last, keeps_promise) = (outcome.outer == settings.outer, gained >= POOR * promised);
+            let stands_still = largest <= 1e-3 * settings.tolerance || promised <= STILL * now.square;
+            let accepted = match damping {
+                None => keeps_promise || (poor < RISES && !is_last && next.square.is_finite()),
+                Some(_) => gained >= 0.0,
+            };
+            poor += u32::from(!keeps_promise);
+            damping = match damping {
+                None if accepted => None,
+                None => Some(self.rows.first_damping()),
+                Some(lambda) if !accepted => Some(10.0 * lambda),
+                Some(lambda) if !keeps_promise => Some(4.0 * lambda),
+                Some(lambda) => Some(0.1 * lambda).filter(|lambda| *lambda > self.rows.least_damping()),
+            };
+            now = match accepted {
+                true => next,
+                false if is_last => self.shorten(model, settings, now, state),
+                false => {
                     self.go_back(state);
-                    now = self.linearise(model, state);
-                    damping = Some(self.rows.first_damping());
+                    self.linearise(model, state)
                 }
-                Some(lambda) => {
-                    self.apply(0.0, state);
-                    now = self.linearise(model, state);
-                    damping = Some(10.0 * lambda);
-                    if stands_still {
-                        break;
-                    }
-                }
-            }
+            };
             if now.square < best {
                 best = now.square;
                 self.keep(state);
+            }
+            if stands_still {
+                break;
             }
         }
         if now.square > best {
@@ -291,6 +310,24 @@ impl Correction {
         }
         self.apply(0.0, state);
         self.linearise(model, state)
+    }
+
+    /// The largest errors at the last linearisation.
+    pub(super) fn errors(&self) -> Largest {
+        let mut largest = Largest { joints: 0.0, grips: 0.0 };
+        for (held, residual) in self.held.iter().zip(&self.residuals) {
+            let most = if held.owner == Owner::Grip { &mut largest.grips } else { &mut largest.joints };
+            *most = most.max(residual.largest());
+        }
+        largest
+    }
+
+    /// To where displacements are counted from.
+    pub(super) fn go_to_start(&mut self, state: &mut State) {
+        for (i, body) in state.bodies.iter_mut().enumerate() {
+            let pose = self.start[i];
+            (body.position, body.orientation, self.moved[i]) = (pose.translation, pose.rotation, Twist::ZERO);
+        }
     }
 
     /// Remembers the present pose as the best.
@@ -351,14 +388,14 @@ impl Correction {
             rows.between(held.a, held.b);
             for (k, row) in errors.iter().enumerate() {
                 let turns = usize::from(k >= translations);
-                let scale = [1.0, held.length][turns];
+                let scale = [1.0, held.length][turns] * held.weight;
                 rows.push(row.a, row.b, -row.error, scale);
                 squares[turns] += row.error * row.error;
             }
             let residual = Residual { distance: squares[0].sqrt(), angle: squares[1].sqrt() };
             open = open.max(residual.distance);
             measured.largest = measured.largest.max(residual.largest());
-            measured.square += squares[0] + squares[1] * held.length * held.length;
+            measured.square += (squares[0] + squares[1] * held.length * held.length) * held.weight * held.weight;
             self.residuals.push(residual);
         }
         self.inertia.turn(state, self.wariness * open);
@@ -432,6 +469,17 @@ impl Correction {
             nearest_turn(turn, self.moved[i].angular + motion.angular),
         );
     }
+}
+
+/// A joint whose free directions are where these rates bring them in `h`: nothing is left free.
+fn driven(joint: &Joint, sides: Sides, angle: f64, rates: &[f64; 6], h: f64) -> Hold {
+    let hold = joint.hold();
+    let relative = sides.b.then(hold.parent_from_joint).inverse().then(sides.a.then(hold.child_from_joint));
+    let mut positions = [0.0; 7];
+    let positions = &mut positions[..joint.mask.positions()];
+    joint.mask.nearest(relative, angle, positions);
+    joint.mask.advance(positions, rates, h);
+    Hold { mask: JointMask::WELD, parent_from_joint: hold.parent_from_joint.then(joint.mask.pose(positions)), ..hold }
 }
 
 /// Of the vectors that turn as `turn` does, the one nearest `to`.

@@ -16,7 +16,7 @@ mod rows;
 
 pub use correct::Residual;
 
-use crate::input::{Grip, Input};
+use crate::input::{Drive, Grip, Input};
 use crate::maths::Twist;
 use crate::measure;
 use crate::model::{Model, State};
@@ -110,7 +110,14 @@ impl AssemblyWork {
 pub(crate) fn takes(model: &Model, input: &Input, settings: Assembly) -> Result<(), StepError> {
     let unsupported =
         |part: String, remedy: &'static str| Err(StepError::Unsupported { solver: "assembly", part, remedy });
-    super::no_drives("assembly", model, input)?;
+    for (asked, joint) in input.joints.iter().zip(model.joints()) {
+        let part = || format!("the prescribed motion of joint \"{}\"", joint.name);
+        match (asked.drive, settings.scheme) {
+            (Drive::Forces, _) | (Drive::Velocity(_), Scheme::Displacements) => {}
+            (Drive::Velocity(_), _) => return unsupported(part(), "use its scheme displacements"),
+            (Drive::Acceleration(_), _) => return unsupported(part(), "prescribe a velocity, or use solver reduced"),
+        }
+    }
     match input.grips.first() {
         Some(grip) if matches!(settings.scheme, Scheme::Projected | Scheme::Baumgarte) => {
             let name = model.bodies().get(grip.body.index()).map_or("?", |body| &body.name);
@@ -204,7 +211,11 @@ fn posing(model: &Model, grips: &[Grip], settings: &Assembly, state: &mut State,
 /// `crowd_of_two` are together in 5 iterations, at 2 in 10, without in no number of them.
 const WARINESS: f64 = 4.0;
 
-/// Joints and grips brought together. Where they contradict each other, the joints win: they are closed once more without the grips.
+/// What the errors of grips count as beside those of joints, so that joints hardly open where a grip cannot be reached: by a thousandth of
+/// what is left.
+const GRIP: f64 = 0.03;
+
+/// Joints and grips brought together. Where they contradict each other the joints win: they are closed once more without the grips.
 fn assembled(
     model: &Model,
     grips: &[Grip],
@@ -212,19 +223,29 @@ fn assembled(
     state: &mut State,
     correction: &mut Correction,
 ) -> Outcome {
+    // Iterations that are cut short do not get to rows that count less.
+    let weight = if settings.linear == Linear::Factored { GRIP } else { 1.0 };
     correction.begin(state);
     correction.inertia.without_springs();
     correction.wariness = if settings.cut == Cut::Resisted { WARINESS } else { 0.0 };
     correction.hold_joints(model);
-    correction.hold_grips(model, grips, state, 1.0);
+    correction.hold_grips(model, grips, state, 1.0, weight);
+    correction.measure(model, state);
+    let before = correction.errors();
     let mut outcome = correction.correct(model, settings, state);
     if !grips.is_empty() && outcome.after > settings.tolerance {
         correction.hold_joints(model);
         let closed = correction.correct(model, settings, state);
         outcome.outer += closed.outer;
         outcome.inner += closed.inner;
-        correction.hold_grips(model, grips, state, 1.0);
+        correction.hold_grips(model, grips, state, 1.0, weight);
         outcome.after = correction.measure(model, state);
+        // What the joints took back from the grips may be more than was gained: at a target out of reach nothing trembles.
+        let after = correction.errors();
+        if before.joints <= settings.tolerance && after.grips > before.grips {
+            correction.go_to_start(state);
+            outcome.after = correction.measure(model, state);
+        }
     }
     correction.wariness = 0.0;
     outcome
