@@ -50,7 +50,8 @@ pub struct JointInput {
 }
 
 /// How a joint's free directions move. The directions are those of [`JointMask::free`](crate::JointMask), translations
-/// before rotations.
+/// before rotations, as in [`Coordinates`](crate::model::Coordinates): three free rotations are the angular velocity of the child against the
+/// parent in the child's joint axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Drive {
     /// By forces: springs, dampers, limits, motors.

@@ -47,7 +47,7 @@ pub struct Report {
 
 impl Report {
     /// Adds a later part of the same step: counts add up, gaps are those at the end.
-    fn then(self, later: Report) -> Report {
+    pub(crate) fn then(self, later: Report) -> Report {
         Report {
             substeps: self.substeps + later.substeps,
             factorisations: self.factorisations + later.factorisations,

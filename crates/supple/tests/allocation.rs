@@ -7,6 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use supple::solver::Threads;
+use supple::solver::reduced::Integration;
 use supple::*;
 use support::*;
 
@@ -143,6 +144,25 @@ fn the_other_schemes_allocate_nothing() {
 }
 
 #[test]
+fn the_recursion_allocates_nothing() {
+    let slot = take_slot();
+    for integration in [Integration::Euler, Integration::Midpoint] {
+        let solver = Solver::Reduced(Reduced { integration, ..Reduced::default() });
+        for info in supple::scenes::catalogue().iter().filter(|info| solver_takes(info.name, solver)) {
+            assert_eq!(of_scene(info.name, slot, |input| input.solver = solver), 0, "{}", info.name);
+        }
+        let whip = |input: &mut Input| (input.solver, input.dt) = (solver, 1.0 / 30.0);
+        assert_eq!(of_scene("whip:10,tip_mass=1e4", slot, whip), 0, "a whip that halves its steps");
+    }
+}
+
+/// Whether a solver takes a built-in scene.
+fn solver_takes(name: &str, solver: Solver) -> bool {
+    let scene = Scene::parse(name).unwrap();
+    solver.takes(&scene.model, &scene.input).is_ok()
+}
+
+#[test]
 fn springs_between_far_bodies_allocate_nothing() {
     let slot = take_slot();
     let mut builder = ModelBuilder::new();
@@ -163,10 +183,13 @@ fn springs_between_far_bodies_allocate_nothing() {
         rest_length: 0.3,
     });
     let model = builder.build().unwrap();
-    let (mut state, mut work, input) = (model.start(), Work::new(&model), input(1.0 / 60.0));
-    let mut advance = |steps: usize| (0..steps).for_each(|_| _ = step(&model, &input, &mut state, &mut work).unwrap());
-    advance(WARM);
-    assert_eq!(allocations(slot, || advance(STEPS)), 0);
+    for solver in [published(), Solver::Reduced(Reduced::default())] {
+        let (mut state, mut work, input) = (model.start(), Work::new(&model), Input { solver, ..input(1.0 / 60.0) });
+        let mut advance =
+            |steps: usize| (0..steps).for_each(|_| _ = step(&model, &input, &mut state, &mut work).unwrap());
+        advance(WARM);
+        assert_eq!(allocations(slot, || advance(STEPS)), 0);
+    }
 }
 
 #[test]

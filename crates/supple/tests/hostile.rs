@@ -9,6 +9,7 @@ use common::Random;
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
 use supple::solver::Mode;
+use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::*;
 use support::*;
 
@@ -144,6 +145,49 @@ fn wild_numbers_end_in_a_finite_state_or_an_error() {
     // nothing else.
     assert_eq!(outcomes["Midpoint(Default) done"], 300, "{outcomes:?}");
     assert_eq!(outcomes["Published done"] + outcomes["Published step/factor"], 3000, "{outcomes:?}");
+}
+
+#[test]
+fn wild_numbers_in_joint_coordinates_end_in_a_finite_state_or_an_error() {
+    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let (model, start) = wild_tree(&mut random);
+        let mut input = input(power(&mut random, -6.0, -0.7));
+        let pull = power(&mut random, 0.0, 6.0);
+        input.gravity = random.vector(pull);
+        let driven = if seed % 2 == 0 { 0 } else { model.joints().len() };
+        for k in 0..driven {
+            let numbers = std::array::from_fn(|_| random.range(-9.0, 9.0) * power(&mut random, -3.0, 9.0));
+            input.joint_mut(&model, k).drive = match random.below(5) {
+                0 => Drive::Velocity(numbers),
+                1 => Drive::Acceleration(numbers),
+                _ => Drive::Forces,
+            };
+        }
+        for integration in [Integration::Euler, Integration::Midpoint] {
+            for (springs, balance) in [(Springs::Implicit, Balance::On), (Springs::Explicit, Balance::Off)] {
+                input.solver = Solver::Reduced(Reduced { springs, integration, balance });
+                let (mut state, mut work) = (start.clone(), Work::new(&model));
+                let mut outcome = "done";
+                for _ in 0..5 {
+                    if let Err(error) = survive(&format!("seed {seed}"), &model, &input, &mut state, &mut work) {
+                        outcome = error.code();
+                        break;
+                    }
+                }
+                let kind = if driven == 0 { "Free" } else { "Driven" };
+                *outcomes.entry(format!("{kind} {springs:?} {integration:?} {outcome}")).or_default() += 1;
+            }
+        }
+    }
+    println!("{outcomes:#?}");
+    // As it comes, the solver goes through with nearly all that is not driven at 1e10 rad/s; what grows beyond all numbers it refuses by the
+    // body's name.
+    for (outcome, count) in &outcomes {
+        assert!(outcome.ends_with("done") || outcome.ends_with("step/not-finite"), "{outcome}: {count}");
+    }
+    assert!(outcomes["Free Implicit Euler done"] >= 170, "{outcomes:#?}"); // of about 200
 }
 
 /// A model with one of everything: hinge with motor, ball with all limits, slider, springs between anchors, a tracker.

@@ -22,7 +22,7 @@
 //!
 //! The change is of the order of the error of the step itself, so that the order of the step stays as it is.
 
-use super::recursion::{Given, Recursion};
+use super::recursion::{Given, Node, Recursion};
 use crate::maths::rotation::turned_inertia;
 use crate::maths::{Twist, Wrench};
 use crate::model::{Model, State, TreeNode};
@@ -54,16 +54,56 @@ struct Grown {
     angular: DVec3,
 }
 
+/// What the books say of a part of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Corrections are small.
+    Sound,
+    /// The part was too long for the motion: better do it in halves.
+    Rough,
+}
+
+impl Verdict {
+    /// The worse of the two.
+    pub(super) fn and(self, other: Verdict) -> Verdict {
+        if self == Verdict::Sound { other } else { self }
+    }
+}
+
+/// What a tree would do with its new rates.
+struct Tally {
+    /// Kinetic energy at the pose of the recursion.
+    kinetic: f64,
+    /// T*
+    aim: f64,
+    /// The farthest turn of a joint \[rad\].
+    turn: f64,
+}
+
 /// The books of a step, by tree.
 pub(super) struct Books {
     trees: Vec<(Range<usize>, Grown)>,
-    /// By node: V̄.
-    mean: Vec<Twist>,
+    /// By node: V̄, and the velocity of the new rates at the same pose.
+    velocities: Vec<[Twist; 2]>,
     gravity: DVec3,
 }
 
 /// Rates are not made larger than by this factor: where T is so much too small, it is too small to tell by how much.
 const MOST: f64 = 1.2;
+
+/// A joint that turns farther than this in a part \[rad\] may pass a limit, or the half turn of a spring, without noticing.
+const TURN: f64 = 1.0;
+/// Where velocities have to be scaled by more than this, the part was too long for the motion.
+const ROUGH: f64 = 0.2;
+
+/// Coriolis forces may change the kinetic energy at the pose of the recursion, by about hω of it; if it grows by more than this factor, the part is too long to
+/// tell, and bodies must not be flung by it.
+const MOST_ENERGY: f64 = 2.0;
+
+/// Whether a joint of the tree moves as told.
+fn is_prescribed(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| node.given == Given::Acceleration)
+}
 
 impl Books {
     pub(super) fn new(model: &Model) -> Books {
@@ -73,7 +113,7 @@ impl Books {
         let grown = Grown { start: nothing, kinetic: 0.0, linear: DVec3::ZERO, angular: DVec3::ZERO };
         Books {
             trees: roots.map(|(i, node)| (i..i + node.subtree, grown)).collect(),
-            mean: vec![Twist::ZERO; nodes.len()],
+            velocities: vec![[Twist::ZERO; 2]; nodes.len()],
             gravity: DVec3::ZERO,
         }
     }
@@ -86,35 +126,65 @@ impl Books {
         }
     }
 
-    /// Enters what the recursion found to act over `h`, between the rates `from` and `to`.
-    pub(super) fn enter(&mut self, recursion: &Recursion, h: f64, from: &[f64], to: &[f64]) {
-        let tree = &recursion.tree;
-        for (range, grown) in &mut self.trees {
-            let Measure { kinetic, linear, angular, mass, .. } = grown.start;
-            (grown.kinetic, grown.linear, grown.angular) = (kinetic - grown.start.fall, linear, angular);
-            let mut centre = DVec3::ZERO;
-            for node in &tree.nodes[range.clone()] {
-                centre += node.world.translation * (node.mass / mass);
+    /// Enters what the recursion found to act over `h`, between the rates `from` and `to`. Rates that would need more than [`MOST_ENERGY`] are cut.
+    pub(super) fn enter(&mut self, recursion: &Recursion, h: f64, from: &[f64], to: &mut [f64]) -> Verdict {
+        let mut verdict = Verdict::Sound;
+        for tree in 0..self.trees.len() {
+            let Tally { kinetic, aim, turn } = self.tally(tree, recursion, h, from, to);
+            if turn > TURN {
+                verdict = Verdict::Rough;
             }
-            for i in range.clone() {
-                let node = &tree.nodes[i];
-                // V̄ = A V̄_p + S q̄
-                let mut mean = node.parent.checked_sub(1).map_or(Twist::ZERO, |p| node.passage.down(self.mean[p]));
-                for k in node.rates.clone() {
-                    mean = mean + tree.directions[k] * (0.5 * (from[k] + to[k]));
-                }
-                self.mean[i] = mean;
-                let (net, r) = (recursion.net_force(i), node.world.rotation);
-                grown.kinetic += h * (net.power(mean) - node.mass * self.gravity.dot(r * mean.linear));
-                let force = r * net.force * h;
-                grown.linear += force;
-                grown.angular += (node.world.translation - centre).cross(force) + r * net.torque * h;
+            let (range, grown) = &self.trees[tree];
+            let nodes = &recursion.tree.nodes[range.clone()];
+            let most = MOST_ENERGY * aim.max(grown.start.kinetic);
+            if kinetic > most && !is_prescribed(nodes) {
+                let rates = nodes[0].rates.start..nodes[nodes.len() - 1].rates.end;
+                to[rates].iter_mut().for_each(|rate| *rate *= (most / kinetic).sqrt());
+                self.tally(tree, recursion, h, from, to);
+                verdict = Verdict::Rough;
             }
         }
+        verdict
+    }
+
+    /// (1) and (2) of one tree.
+    fn tally(&mut self, tree: usize, recursion: &Recursion, h: f64, from: &[f64], to: &[f64]) -> Tally {
+        let (range, grown) = &mut self.trees[tree];
+        let directions = &recursion.tree.directions;
+        let Measure { kinetic, linear, angular, mass, fall, .. } = grown.start;
+        (grown.kinetic, grown.linear, grown.angular) = (kinetic - fall, linear, angular);
+        let (mut work, mut felt) = (0.0, 0.0);
+        let mut tally = Tally { kinetic: 0.0, aim: kinetic, turn: 0.0 };
+        let nodes = &recursion.tree.nodes[range.clone()];
+        let centre = nodes.iter().fold(DVec3::ZERO, |sum, node| sum + node.world.translation * (node.mass / mass));
+        for (i, node) in range.clone().zip(nodes) {
+            // V̄ = A V̄_p + S q̄, and the same with the new rates
+            let above = node.parent.checked_sub(1).map_or([Twist::ZERO; 2], |p| self.velocities[p]);
+            let (mut mean, mut own) = (node.passage.down(above[0]), Twist::ZERO);
+            for k in node.rates.clone() {
+                mean = mean + directions[k] * (0.5 * (from[k] + to[k]));
+                own = own + directions[k] * to[k];
+            }
+            let new = node.passage.down(above[1]) + own;
+            self.velocities[i] = [mean, new];
+            tally.turn = tally.turn.max(h * own.angular.length());
+            tally.kinetic +=
+                0.5 * (node.mass * new.linear.length_squared() + new.angular.dot(node.inertia * new.angular));
+            let (net, r) = (recursion.net_force(i), node.world.rotation);
+            work += h * net.power(mean);
+            felt += h * node.mass * self.gravity.dot(r * mean.linear);
+            let force = r * net.force * h;
+            grown.linear += force;
+            grown.angular += (node.world.translation - centre).cross(force) + r * net.torque * h;
+        }
+        grown.kinetic += work - felt;
+        tally.aim += work;
+        tally
     }
 
     /// Closes the books: (3) on the velocities of `state` after the step.
-    pub(super) fn close(&self, model: &Model, state: &mut State, recursion: &Recursion) {
+    pub(super) fn close(&self, model: &Model, state: &mut State, recursion: &Recursion) -> Verdict {
+        let mut verdict = Verdict::Sound;
         for (range, grown) in &self.trees {
             let nodes = &model.topology().nodes[range.clone()];
             let end = Measure::of(model, nodes, state, self.gravity);
@@ -124,9 +194,8 @@ impl Books {
             } else {
                 ((Twist::ZERO, 0.0), (Twist::ZERO, 0.0))
             };
-            let prescribed = recursion.tree.nodes[range.clone()].iter().any(|node| node.given == Given::Acceleration);
             let (inner, aim) = (end.kinetic - now.1, grown.kinetic + end.fall - wanted.1);
-            let scale = if prescribed || inner <= f64::EPSILON * end.kinetic {
+            let scale = if is_prescribed(&recursion.tree.nodes[range.clone()]) || inner <= f64::EPSILON * end.kinetic {
                 1.0
             } else {
                 (aim / inner).clamp(0.0, MOST * MOST).sqrt()
@@ -136,7 +205,11 @@ impl Books {
                 let at = |u: Twist| Twist::new(u.at(s.position - end.centre), u.angular);
                 s.velocity = at(wanted.0) + (s.velocity - at(now.0)) * scale;
             }
+            if (scale - 1.0).abs() > ROUGH {
+                verdict = Verdict::Rough;
+            }
         }
+        verdict
     }
 }
 

@@ -18,7 +18,7 @@ use crate::input::{Drive, Input};
 use crate::measure;
 use crate::model::{Coordinates, JointId, Model, State};
 use crate::step::{Failure, Report, StepError};
-use balance::Books;
+use balance::{Books, Verdict};
 use glam::DVec3;
 use loads::{Loads, Rule};
 
@@ -73,6 +73,8 @@ pub(crate) struct ReducedWork {
     /// Rates at the start of the part, and in its middle.
     start: Vec<f64>,
     middle: Vec<f64>,
+    /// States at the starts of parts that may have to be halved.
+    saved: Vec<State>,
 }
 
 impl ReducedWork {
@@ -84,6 +86,7 @@ impl ReducedWork {
             books: Books::new(model),
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),
+            saved: vec![model.start(); HALVINGS],
             coordinates,
         }
     }
@@ -100,8 +103,12 @@ pub(crate) fn takes(model: &Model, input: &Input, _settings: Reduced) -> Result<
 /// Further solutions of a midpoint step with the velocities of its middle. The error of those velocities is of order h before the first, h² after it,
 /// h³ after the second: one makes the step second order, two keep its error the same forwards and backwards in time.
 const MIDDLE_VELOCITIES: u32 = 2;
+/// Where the last of them still changes the rates by more than this share, they do not converge: the part is too long.
+const UNSETTLED: f64 = 0.05;
+/// How often a part that is too long for its motion may be halved. At the bound it is done by Euler's rule, whatever the books say.
+const HALVINGS: usize = 4;
 
-/// One part `h` of a step, `after` seconds before the step's end. On failure the state is as it was.
+/// One part `h` of a step, `after` seconds before the step's end. On failure the state is that of some earlier moment.
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
@@ -110,8 +117,52 @@ pub(crate) fn substep(
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
-    let ReducedWork { coordinates, recursion, loads, books, start, middle } = work;
+    match settings.balance {
+        Balance::On => in_halves(model, input, settings, h, HALVINGS, state, work),
+        Balance::Off => advance(model, input, settings, h, state, work).map(|(report, _)| report),
+    }
+}
+
+/// A part, or its two halves when it was too long for the motion.
+fn in_halves(
+    model: &Model,
+    input: &Input,
+    settings: Reduced,
+    h: f64,
+    halvings: usize,
+    state: &mut State,
+    work: &mut ReducedWork,
+) -> Result<Report, Failure> {
+    if halvings == 0 {
+        let robust = Reduced { integration: Integration::Euler, ..settings };
+        let (report, verdict) = advance(model, input, robust, h, state, work)?;
+        return Ok(Report { resorts: (verdict == Verdict::Rough) as u32, ..report });
+    }
+    work.saved[halvings - 1].clone_from(state);
+    let done = advance(model, input, settings, h, state, work);
+    if let Ok((report, Verdict::Sound)) = done {
+        return Ok(report);
+    }
+    state.clone_from(&work.saved[halvings - 1]);
+    let mut report = Report { fallbacks: 1, ..Report::default() };
+    for _ in 0..2 {
+        report = report.then(in_halves(model, input, settings, 0.5 * h, halvings - 1, state, work)?);
+    }
+    Ok(report)
+}
+
+/// One part by three passes of the recursion, and whether it was short enough for its motion.
+fn advance(
+    model: &Model,
+    input: &Input,
+    settings: Reduced,
+    h: f64,
+    state: &mut State,
+    work: &mut ReducedWork,
+) -> Result<(Report, Verdict), Failure> {
+    let ReducedWork { coordinates, recursion, loads, books, start, middle, .. } = work;
     let not_finite = |Singular(body)| Failure::NotFinite(body);
+    let mut verdict = Verdict::Sound;
     let entry = border::enter(model, state, coordinates, recursion).map_err(not_finite)?;
     start.copy_from_slice(&coordinates.rates);
     let midpoint = settings.integration == Integration::Midpoint;
@@ -148,15 +199,20 @@ pub(crate) fn substep(
 
     // q̇ += h q̈, then q by the joint map
     advance_rates(start, h, recursion, &mut coordinates.rates);
+    if midpoint && !has_settled(start, middle, &coordinates.rates) {
+        verdict = Verdict::Rough;
+    }
+    if settings.balance == Balance::On {
+        verdict = verdict.and(books.enter(recursion, h, start, &mut coordinates.rates));
+    }
     coordinates.advance(model, if midpoint { 0.5 * h } else { h });
     coordinates.write(model, state);
     if settings.balance == Balance::On {
-        books.enter(recursion, h, start, &coordinates.rates);
-        books.close(model, state, recursion);
+        verdict = verdict.and(books.close(model, state, recursion));
     }
 
     let gap = measure::joint_gap(model, state);
-    Ok(Report {
+    let report = Report {
         max_joint_gap: gap.distance,
         max_joint_tilt: gap.tilt,
         widest_joint: gap.joint,
@@ -167,7 +223,18 @@ pub(crate) fn substep(
         closed: entry.closed,
         limits_active: limits,
         ..Report::default()
-    })
+    };
+    Ok((report, verdict))
+}
+
+/// Whether the middle of the rates at both ends is the middle that they were found with.
+fn has_settled(start: &[f64], middle: &[f64], end: &[f64]) -> bool {
+    let (mut change, mut size) = (0.0, 0.0);
+    for ((start, middle), end) in start.iter().zip(middle).zip(end) {
+        change += (0.5 * (start + end) - middle).powi(2);
+        size += middle * middle;
+    }
+    change <= UNSETTLED * UNSETTLED * size
 }
 
 /// `q̇ + h q̈` with the accelerations that the recursion found.

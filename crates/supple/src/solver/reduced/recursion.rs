@@ -570,20 +570,22 @@ impl Tree {
     }
 }
 
-/// Below this fraction of its diagonal entry a pivot is rounding and nothing else.
+/// Below this fraction of its diagonal entry a pivot is rounding and nothing else: then this fraction it is. The inertia that a joint moves is never
+/// zero, but what is left of it beside masses 1e14 times its own cannot be told.
 const PIVOT: f64 = 1e-14;
 
-/// `a = L d Lᵀ` in place, lower triangle row by row: `d` on the diagonal, `L` beside it. False when `a` is not positive definite.
+/// `a = L d Lᵀ` in place, lower triangle row by row: `d` on the diagonal, `L` beside it. False when a pivot is zero or not finite.
 fn factor(a: &mut [f64], n: usize) -> bool {
     let at = |i: usize, j: usize| i * (i + 1) / 2 + j;
     for j in 0..n {
         // d_j = a_jj − Σ_k l_jk² d_k,   l_ij = (a_ij − Σ_k l_ik d_k l_jk)/d_j
         let mut d = a[at(j, j)];
-        let floor = PIVOT * d;
+        let floor = if d > 0.0 { PIVOT * d } else { -d };
         for k in 0..j {
             d -= a[at(j, k)] * a[at(j, k)] * a[at(k, k)];
         }
-        if !(d > floor && d > 0.0 && d.is_finite()) {
+        d = d.max(floor);
+        if !(d > 0.0 && d.is_finite()) {
             return false;
         }
         a[at(j, j)] = d;
