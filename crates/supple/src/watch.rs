@@ -66,6 +66,7 @@ impl Notes {
     pub(crate) fn set(&mut self, watch: Watch) {
         self.watch = watch;
         self.nanos = StageNanos::default();
+        self.impulses.clear();
     }
 
     /// A step begins.
