@@ -121,6 +121,43 @@ async fn foreign_origins_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
 
+/// What the server answers to a request for this path.
+async fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guide_is_served_with_the_documents_it_links_to() {
+    let address = start("pendulum");
+    let answer = get(&address, "/guide").await;
+    assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: docs/guide/studio.html"), "{answer}");
+    let guide = get(&address, "/docs/guide/studio.html").await;
+    assert!(guide.starts_with("HTTP/1.1 200") && guide.contains("<h1 id=\"the-studio\">The studio</h1>"), "{guide}");
+    // Everything it links to or shows is there; nothing comes from elsewhere.
+    let links = guide.split("href=\"").chain(guide.split("src=\"")).skip(1);
+    let mut followed = 0;
+    for link in links.filter_map(|rest| rest.split('"').next()) {
+        let file = link.split('#').next().unwrap();
+        if file.is_empty() || file.contains(['<', '\n']) || file.starts_with("data:") {
+            continue;
+        }
+        assert!(!file.contains("://"), "{file}");
+        let path = match file.strip_prefix("../") {
+            Some(rest) => format!("/docs/{rest}"),
+            None => format!("/docs/guide/{file}"),
+        };
+        assert!(get(&address, &path).await.starts_with("HTTP/1.1 200"), "{path}");
+        followed += 1;
+    }
+    assert!(followed > 3, "{followed} links");
+    assert!(get(&address, "/docs/../Cargo.toml").await.starts_with("HTTP/1.1 404"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_malformed_messages_change_nothing() {
     let address = start("hand");
