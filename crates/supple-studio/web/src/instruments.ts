@@ -21,8 +21,10 @@ const CAUSES = [
   "could not be solved in parts however small",
   "made the step fail",
 ];
-/** From here on a body is marked in the picture; turning fast is usual. */
+/** From here on a body is red in the picture; turning fast is usual. */
 const MARKED = 2;
+/** From here on it is named there as well; what halving mended is told beside the picture only. */
+const NAMED = 4;
 
 interface Fallback {
   count(frame: MovingFrame): number;
@@ -51,7 +53,7 @@ export class Instruments {
   private readonly kept = new Set<number>();
   private chosen: number | null = null;
   private readonly fallen = FALLBACKS.map(() => ({ count: 0, until: 0 }));
-  private marked: { body: number; words: string; until: number } | null = null;
+  private marked: { body: number; words: string | null; until: number } | null = null;
   private readonly plots = {
     energy: new Plot(canvas("energy-plot"), { scale: "linear", write: (x) => figure(x, "J", 2) }),
     gap: new Plot(canvas("gap-plot"), { scale: "logarithmic", write: (x) => figure(x, "m", 2) }),
@@ -169,7 +171,7 @@ export class Instruments {
       if (count > 0) this.fallen[k] = { count, until };
     });
     const { body, cause } = frame.trouble;
-    if (body !== null && cause >= MARKED) this.marked = { body, words: CAUSES[cause] ?? "was in trouble", until };
+    if (body !== null && cause >= MARKED) this.marked = { body, words: cause >= NAMED ? (CAUSES[cause] ?? null) : null, until };
     if (frame.failed) this.touch();
   }
 
@@ -181,8 +183,8 @@ export class Instruments {
     return Math.hypot(frame.joints[at]!, frame.joints[at + 1]!, frame.joints[at + 2]!);
   }
 
-  /** The body to mark, and why: for a while, or as long as the run stands at that step. */
-  trouble(frame: MovingFrame): { body: number; words: string } | null {
+  /** The body to mark, and words beside it: for a while, or as long as the run stands at that step. */
+  trouble(frame: MovingFrame): { body: number; words: string | null } | null {
     const stands = !frame.playing && frame.trouble.cause >= MARKED;
     return this.marked && (stands || performance.now() < this.marked.until) ? this.marked : null;
   }

@@ -30,6 +30,8 @@ let figure: Figure | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let hovered: number | null = null;
+/** The body that is red. */
+let marked: number | null = null;
 let weight = 1;
 let frames = 0;
 const cost = { script: 0, draw: 0 };
@@ -222,7 +224,9 @@ function showOther(frame: MovingFrame): void {
 /** A word beside the body that made a step hard: red alone is not seen by all. */
 function showTrouble(): void {
   const trouble = latest && instruments.trouble(latest);
-  troubleLabel.hidden = !trouble || !figure;
+  if ((trouble?.body ?? null) !== marked) fresh = true; // the colour comes and goes with it
+  marked = trouble?.body ?? null;
+  troubleLabel.hidden = !trouble?.words || !figure;
   if (!trouble || !figure) return;
   troubleLabel.textContent = `${scene!.bodies[trouble.body]?.name ?? "A body"} ${trouble.words}`;
   const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure.worldOf(trouble.body)));
@@ -294,7 +298,6 @@ function tick(): void {
   const start = performance.now();
   pull.tick();
   panel.tick();
-  const marked = !troubleLabel.hidden;
   if (fresh && latest) {
     fresh = false;
     show(latest);
@@ -302,7 +305,6 @@ function tick(): void {
   takes.tick();
   showPull();
   showTrouble();
-  if (marked && troubleLabel.hidden) fresh = true; // the mark goes from the body as well
   if (latest) instruments.draw(latest);
   const scripted = performance.now();
   if (stage.draw()) {

@@ -8,7 +8,7 @@ import { browse, serve, until, visit } from "./browser.mjs";
 /** By name: the scene, how long it runs first [s], in which colours, with which keys and what else is done. */
 const PICTURES = {
   hand: { scene: "hand", seconds: 1.35, choose: "index_middle" },
-  pull: { scene: "hand", seconds: 1.0, theme: "dark", pull: ["palm", -190, -40] },
+  pull: { scene: "hand", seconds: 1.0, theme: "dark", pull: ["palm", -150, -60] },
   robot: { scene: "robot", seconds: 1.6, keys: "8", choose: "left_forearm" },
   limits: { scene: "robot", seconds: 1.0, keys: "24", theme: "dark" },
   "tree-127": { scene: "tree:127", seconds: 1.2 },
@@ -57,7 +57,7 @@ async function take(name, { seconds, theme = "light", keys = "", choose, pull },
     await page.mouse.down();
     await page.mouse.move(x + right, y + down, { steps: 4 });
     await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
-    await go(25);
+    await go(40);
   }
   await page.waitForTimeout(2500); // until what is told of the steps is told
   const path = `${folder}/${name}.jpg`;
