@@ -4,7 +4,13 @@
 //! 2. `web/dist` is there (in a published package): it is copied.
 //! 3. Otherwise a page that says how to get the real one.
 //!
+//! The documents of the repository go beside it as `docs/*.html`, whichever tier the page is of.
+//!
 //! `SUPPLE_PAGE=require` makes a failed first tier an error, for releases; `SUPPLE_PAGE=skip` goes past it.
+
+mod build {
+    pub(crate) mod documents;
+}
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,13 +25,21 @@ fn main() {
         }
     }
     let page = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("page");
-    let wish = env::var("SUPPLE_PAGE").unwrap_or_default();
     let _ = fs::remove_dir_all(&page);
+    make_page(&web, &page);
 
+    let docs = web.join("../../../docs");
+    println!("cargo:rerun-if-changed={}", if docs.is_dir() { docs.display() } else { web.display() });
+    build::documents::write(&docs, &page.join("docs")).expect("OUT_DIR can be written");
+}
+
+/// The page itself, by the first tier that works.
+fn make_page(web: &Path, page: &Path) {
+    let wish = env::var("SUPPLE_PAGE").unwrap_or_default();
     let built = if !web.join("package.json").is_file() || env::var_os("DOCS_RS").is_some() || wish == "skip" {
         Err("it was not asked to".to_owned())
     } else {
-        with_npm(&web, &page)
+        with_npm(web, page)
     };
     if built.is_ok() {
         return;
@@ -33,14 +47,14 @@ fn main() {
     if let (Err(reason), "require") = (&built, wish.as_str()) {
         panic!("the studio's page could not be built with npm: {reason}");
     }
-    if web.join("dist/index.html").is_file() && copy(&web.join("dist"), &page).is_ok() {
+    if web.join("dist/index.html").is_file() && copy(&web.join("dist"), page).is_ok() {
         return;
     }
     if let Err(reason) = built {
         println!("cargo:warning=the studio gets a placeholder page: npm did not build the real one ({reason})");
     }
-    let _ = fs::remove_dir_all(&page);
-    fs::create_dir_all(&page).expect("OUT_DIR can be written");
+    let _ = fs::remove_dir_all(page);
+    fs::create_dir_all(page).expect("OUT_DIR can be written");
     fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written");
 }
 
@@ -95,6 +109,6 @@ const PLACEHOLDER: &str = r#"<!doctype html>
 simulation runs, and programs can talk to it over the WebSocket at <code>/socket</code>.</p>
 <p>To get the page, install Node.js 20.19 or newer (which brings npm) and build again:</p>
 <pre>SUPPLE_PAGE=require cargo build --release</pre>
-<p>The build then says why if the page cannot be made.</p>
+<p>The build then says why if the page cannot be made. <a href="guide">The guide</a> is here in any case.</p>
 </html>
 "#;

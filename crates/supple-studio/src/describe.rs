@@ -3,7 +3,7 @@
 use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
 use supple::scenes::catalogue;
-use supple::{Joint, Pose, Range, Scene, Shape};
+use supple::{Joint, Pose, Range, Scene, Shape, Solver, Stage};
 
 #[derive(Serialize)]
 struct Description<'a> {
@@ -16,7 +16,9 @@ struct Description<'a> {
     joints: Vec<JointLine<'a>>,
     trackers: Vec<TrackerLine<'a>>,
     scenes: Vec<SceneLine>,
-    solvers: [&'static str; 1],
+    solvers: Vec<SolverLine>,
+    /// Names of the stages whose times a frame tells.
+    stages: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +90,12 @@ struct SceneLine {
     summary: &'static str,
 }
 
+#[derive(Serialize)]
+struct SolverLine {
+    name: &'static str,
+    summary: &'static str,
+}
+
 /// The message that describes a scene.
 pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
     let model = &scene.model;
@@ -120,7 +128,11 @@ pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
         joints: model.joints().iter().map(joint).collect(),
         trackers: trackers.collect(),
         scenes: scenes.collect(),
-        solvers: ["tree"],
+        solvers: Solver::choices()
+            .iter()
+            .map(|choice| SolverLine { name: choice.name, summary: choice.summary })
+            .collect(),
+        stages: Stage::ALL.iter().map(|stage| stage.name()).collect(),
     })
 }
 

@@ -2,8 +2,9 @@
 
 use crate::protocol::PROTOCOL;
 use supple::glam::{DQuat, DVec3};
+use supple::maths::rotation;
 use supple::timeline::Playback;
-use supple::{Drag, Input, Model, Report, State, measure};
+use supple::{BodyId, Cause, Drag, Input, Joint, Model, Report, State, Work, Wrench, measure};
 
 /// The simulation runs.
 pub(crate) const PLAYING: u16 = 1;
@@ -16,6 +17,11 @@ pub(crate) const FAILED: u16 = 8;
 
 /// The poses are those that were stored; nothing was computed.
 pub(crate) const STORED: u16 = 16;
+
+/// Bytes before the bodies.
+const HEAD: usize = 152;
+/// In place of an index: none.
+const NONE: u32 = u32::MAX;
 
 /// Who pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +42,10 @@ pub(crate) struct Shown<'a> {
     pub(crate) pace: f64,
     pub(crate) step_micros: f64,
     pub(crate) report: &'a Report,
+    /// The body that made the last step fail.
+    pub(crate) culprit: Option<BodyId>,
+    /// What it noted of the last step.
+    pub(crate) work: &'a Work,
     pub(crate) model: &'a Model,
     pub(crate) state: &'a State,
     pub(crate) input: &'a Input,
@@ -51,8 +61,8 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     let (bodies, joints) = (model.bodies().len(), model.joints().len());
     let targets = || input.targets.iter().enumerate().filter_map(|(k, t)| t.map(|t| (k, t)));
     let others = shown.other.map_or(0, Playback::bodies);
-    let lines = 32 * (targets().count() + input.drags.len());
-    let mut out = Bytes(Vec::with_capacity(100 + 28 * (bodies + others) + 4 * joints + lines));
+    let lines = joints + targets().count() + input.drags.len();
+    let mut out = Bytes(Vec::with_capacity(HEAD + 28 * (bodies + others) + 32 * lines + 4));
 
     out.u16(PROTOCOL);
     out.u16(shown.flags);
@@ -69,7 +79,7 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
 
     out.f32(report.max_joint_gap);
     out.f32(report.max_joint_tilt);
-    out.u32(report.widest_joint.map_or(u32::MAX, |joint| joint.0));
+    out.u32(report.widest_joint.map_or(NONE, |joint| joint.0));
     out.u32(report.substeps);
     out.u32(report.fallbacks);
     out.u32(report.limits_active);
@@ -79,14 +89,35 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     out.f32(energy.kinetic);
     out.f32(energy.gravity);
     out.f32(energy.springs);
-    out.u32(0);
+    out.u32(HEAD as u32);
+    out.u32(report.factorisations);
+    out.u32(report.solves);
+    out.u32(report.rotation_halvings);
+    out.u32(report.backward_parts);
+    out.u32(report.resorts);
+    out.u32(report.projections);
+    let trouble = report.trouble.map(|trouble| (trouble.body, number(trouble.cause)));
+    let (body, cause) = shown.culprit.map(|body| (body, FAILURE)).or(trouble).map_or((NONE, 0), |(b, c)| (b.0, c));
+    out.u32(body);
+    out.u32(cause);
+    for nanos in shown.work.stage_nanos() {
+        out.f32(nanos as f64 * 1e-3);
+    }
+    assert_eq!(out.0.len(), HEAD, "the head of a frame");
 
     for body in &state.bodies {
         out.vec3(body.position);
         out.quat(body.orientation);
     }
-    for joint in model.joints() {
+    let impulses = shown.work.joint_impulses();
+    let per_second = shown.work.impulse_time().recip();
+    for (k, joint) in model.joints().iter().enumerate() {
         out.f32(joint.gap(state.bodies[joint.child.index()].pose(), model.parent_pose(joint, state)).0);
+        let unknown = Wrench::new(DVec3::NAN, DVec3::NAN);
+        let load = impulses.get(k).map_or(unknown, |&impulse| impulse * per_second);
+        out.f32(load.force.length());
+        out.vec3(angle(model, state, k));
+        out.vec3(torque_in_joint(model, joint, state, load));
     }
     for (k, target) in targets() {
         out.u32(k as u32);
@@ -106,6 +137,38 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.quat(pose.rotation);
     }
     out.0
+}
+
+/// The step was not done.
+const FAILURE: u32 = 6;
+
+/// A cause as the protocol numbers it.
+fn number(cause: Cause) -> u32 {
+    match cause {
+        Cause::Turning => 1,
+        Cause::Energy => 2,
+        Cause::Convergence => 3,
+        Cause::Overflow => 4,
+        Cause::Resort => 5,
+    }
+}
+
+/// The child's rotation in the joint's frame on the parent, as a rotation vector; about an axis whose turns are counted, with them.
+fn angle(model: &Model, state: &State, k: usize) -> DVec3 {
+    let joint = &model.joints()[k];
+    let mut turn = rotation::log(state.relative_rotation(model, joint));
+    if let Some(axis) = joint.turning_axis() {
+        turn[axis] = state.joints[k].angle;
+    }
+    turn
+}
+
+/// The torque of a joint on its child about the joint, in the axes of the joint's frame on the parent. `load` is about the
+/// child's centre of mass: `τ = n − r × f`, `r` from there to the joint.
+fn torque_in_joint(model: &Model, joint: &Joint, state: &State, load: Wrench) -> DVec3 {
+    let lever = state.bodies[joint.child.index()].orientation * joint.child_from_joint.translation;
+    let axes = model.parent_pose(joint, state).rotation * joint.parent_from_joint.rotation;
+    axes.conjugate() * (load.torque - lever.cross(load.force))
 }
 
 /// The pulled point in the world and the force of the pull, the law told at [`Drag`]: `k (target − p) + c (target velocity − v)`.

@@ -84,6 +84,8 @@ fn unit() -> f64 {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Change {
+    /// A name of the scene message's list.
+    pub(crate) solver: Option<String>,
     pub(crate) dt: Option<f64>,
     pub(crate) substeps: Option<u32>,
     pub(crate) gravity: Option<[f64; 3]>,

@@ -9,7 +9,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -170,6 +170,7 @@ impl Studio {
         let desk = Arc::new(Desk { commands: commands.clone(), published, clients: AtomicU64::new(0) });
         let app = Router::new()
             .route("/", get(|| async { file("index.html") }))
+            .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
             .route("/socket", get(socket))
             .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
             .route("/compare/{take}/{other}", get(compare))
@@ -232,6 +233,7 @@ fn file(path: &str) -> Response {
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
+        Some("jpg") => "image/jpeg",
         _ => "application/octet-stream",
     };
     let keep = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };

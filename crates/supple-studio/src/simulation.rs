@@ -14,14 +14,15 @@ use crate::protocol::{
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
+use supple::solver::Impulses;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline, Twist,
-    Work, step,
+    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline,
+    Twist, Watch, Work, step,
 };
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -241,6 +242,8 @@ struct Stage {
     pace: f64,
     behind: bool,
     failed: bool,
+    /// The body at which the last step failed.
+    culprit: Option<BodyId>,
 }
 
 /// Why a request was refused: code and text.
@@ -494,6 +497,8 @@ impl Simulation {
             pace: if self.playing { stage.pace } else { 0.0 },
             step_micros: stage.step_micros,
             report: &stage.report,
+            culprit: stage.culprit,
+            work: &stage.work,
             model: &stage.scene.model,
             state: &stage.now.state,
             input: &stage.now.input,
@@ -502,6 +507,21 @@ impl Simulation {
         });
         self.frame_out.send_replace(bytes.into());
     }
+}
+
+/// Times and joint loads, for the instruments.
+const INSTRUMENTS: Watch = Watch { clock: Some(nanoseconds), impulses: Impulses::Keep };
+
+fn nanoseconds() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_nanos() as u64
+}
+
+/// Scratch with the instruments on.
+fn watched(model: &Model) -> Work {
+    let mut work = Work::new(model);
+    work.watch(INSTRUMENTS);
+    work
 }
 
 /// What a request changed for everyone.
@@ -555,7 +575,7 @@ impl Stage {
         timeline.check_bodies(&scene.model)?;
         let mut stage = Stage {
             generation,
-            work: Work::new(&scene.model),
+            work: watched(&scene.model),
             now: Moment::new(scene.state.clone(), scene.input.clone()),
             computed: false,
             stored,
@@ -576,6 +596,7 @@ impl Stage {
             pace: 0.0,
             behind: false,
             failed: false,
+            culprit: None,
             scene: Arc::new(scene),
         };
         stage.go_to(take, stage.timeline.takes()[take].end())?;
@@ -604,6 +625,7 @@ impl Stage {
 
     fn advance(&mut self) -> Result<Advanced, String> {
         self.failed = true; // until it is done
+        self.culprit = None;
         let told = if self.is_replaying() { self.replay()? } else { self.do_live()? };
         self.failed = false;
         Ok(told)
@@ -616,13 +638,25 @@ impl Stage {
         let clock = Instant::now();
         let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
         self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
-        self.report = done.map_err(|error| self.explain(&error))?;
+        self.report = match done {
+            Ok(report) => report,
+            Err(error) => return Err(self.explain(&error)),
+        };
         self.now.step += 1;
         self.timeline.record(self.take, &self.now.input, &self.now.state);
         Ok(Advanced::Usual)
     }
 
-    fn explain(&self, error: &StepError) -> String {
+    /// What to tell of a step that failed; the body it names is marked.
+    fn explain(&mut self, error: &StepError) -> String {
+        let model = &self.scene.model;
+        self.culprit = match error {
+            StepError::NotFinite { body, .. } | StepError::Turned { body } => model.find_body(body),
+            StepError::Factor { joint } | StepError::Diverged { joint } => {
+                model.find_joint(joint).map(|joint| model.joint(joint).child)
+            }
+            _ => None,
+        };
         format!("step {} failed: {error}", self.now.step + 1)
     }
 
@@ -654,8 +688,15 @@ impl Stage {
 
     fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
-        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques: _, script: _, joints } = &change;
+        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques: _, script: _, joints } =
+            &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
+        if let Some(name) = solver {
+            let Some(solver) = self.settings.solver.choose(name) else {
+                return bad("there is no solver of that name: the scene message lists them");
+            };
+            solver.takes(&self.scene.model, &self.now.input).map_err(|error| ("studio/value", error.to_string()))?;
+        }
         if dt.is_some_and(|dt| !(1e-5..=0.1).contains(&dt)) {
             return bad("dt must lie between 0.00001 and 0.1 s");
         }
@@ -799,7 +840,7 @@ impl Stage {
             differs.then_some((k, j.stiffness_scale, j.damping_scale))
         };
         protocol::Settings {
-            solver: s.solver.name(),
+            solver: s.solver.choice(),
             dt: s.dt,
             substeps: s.substeps,
             gravity: s.gravity.to_array(),

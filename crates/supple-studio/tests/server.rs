@@ -24,8 +24,64 @@ async fn a_scene_is_described_and_moves() {
     assert_eq!(frame.bodies(), bodies);
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
-    assert_eq!(frame.0.len(), 96 + 28 * bodies + 4 * joints + 32 * targets + 32 * drags + 4);
+    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_tell_loads_angles_and_times() {
+    let address = start("pendulum");
+    let mut client = Client::connect(&address).await;
+    client.say(json!({"type": "pause"})).await;
+    let paused = client.frame_where(|frame| !frame.playing()).await;
+    let scene = supple::Scene::parse("pendulum").unwrap();
+    let weight = 9.81 * scene.model.mass();
+    let mut last = paused.step();
+    let (mut highest, mut lowest, mut there) = (0.0f32, f32::INFINITY, [0.0; 8]);
+    for _ in 0..120 {
+        client.say(json!({"type": "step"})).await;
+        let frame = client.frame_where(|frame| frame.step() > last).await;
+        last = frame.step();
+        there = frame.joint(0);
+        let [gap, force, ..] = there;
+        assert!(gap < 1e-9, "{gap}");
+        (highest, lowest) = (highest.max(force), lowest.min(force));
+        let micros: f32 = (0..6).map(|k| frame.f32(128 + 4 * k)).sum();
+        assert!(micros > 0.0 && micros <= frame.f32(76), "{micros} µs in stages of {} µs", frame.f32(76));
+    }
+    // A swinging pendulum is heaviest at the bottom, and lighter than its weight where it turns round.
+    assert!(lowest < weight as f32 && highest > weight as f32, "{lowest} {weight} {highest}");
+    // The same step, gone back to, tells the same.
+    client.say(json!({"type": "seek", "take": 0, "step": 3})).await;
+    client.frame_where(|frame| frame.step() == 3).await;
+    client.say(json!({"type": "seek", "take": 0, "step": last})).await;
+    assert_eq!(client.frame_where(|frame| frame.step() == last).await.joint(0), there);
+    client.say(json!({"type": "seek", "take": 0, "step": 0})).await;
+    let start = client.frame_where(|frame| frame.step() == 0).await;
+    assert!(start.joint(0)[1].is_nan(), "nothing is known of loads before the first step");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_solver_is_chosen_from_the_list_and_one_that_fails_names_the_body() {
+    let address = start("hand");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    let solvers: Vec<String> =
+        scene["solvers"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap().to_owned()).collect();
+    assert!(solvers.len() >= 7, "{solvers:?}");
+    client.say(json!({"type": "pause"})).await;
+    client.frame_where(|frame| !frame.playing()).await;
+    // The last, explicit one cannot hold the stiff joints of the hand: the run stops and says where.
+    for name in solvers.iter().map(String::as_str).chain(["tree:acceleration"]) {
+        client.say(json!({"type": "set", "solver": name})).await;
+        client.status_where(|status| status["settings"]["solver"] == name).await;
+    }
+    client.say(json!({"type": "step", "count": 1000})).await;
+    let status = client.status_where(|status| status["notice"].is_object()).await;
+    assert!(status["notice"]["text"].as_str().unwrap().contains("smaller dt"), "{status}");
+    let failed = client.frame_where(|frame| frame.0[2] & 8 != 0).await;
+    assert!((failed.u32(120) as usize) < failed.bodies());
+    assert_eq!(failed.u32(124), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,6 +121,43 @@ async fn foreign_origins_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
 
+/// What the server answers to a request for this path.
+async fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guide_is_served_with_the_documents_it_links_to() {
+    let address = start("pendulum");
+    let answer = get(&address, "/guide").await;
+    assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: docs/guide/studio.html"), "{answer}");
+    let guide = get(&address, "/docs/guide/studio.html").await;
+    assert!(guide.starts_with("HTTP/1.1 200") && guide.contains("<h1 id=\"the-studio\">The studio</h1>"), "{guide}");
+    // Everything it links to or shows is there; nothing comes from elsewhere.
+    let links = guide.split("href=\"").chain(guide.split("src=\"")).skip(1);
+    let mut followed = 0;
+    for link in links.filter_map(|rest| rest.split('"').next()) {
+        let file = link.split('#').next().unwrap();
+        if file.is_empty() || file.contains(['<', '\n']) || file.starts_with("data:") {
+            continue;
+        }
+        assert!(!file.contains("://"), "{file}");
+        let path = match file.strip_prefix("../") {
+            Some(rest) => format!("/docs/{rest}"),
+            None => format!("/docs/guide/{file}"),
+        };
+        assert!(get(&address, &path).await.starts_with("HTTP/1.1 200"), "{path}");
+        followed += 1;
+    }
+    assert!(followed > 3, "{followed} links");
+    assert!(get(&address, "/docs/../Cargo.toml").await.starts_with("HTTP/1.1 404"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_malformed_messages_change_nothing() {
     let address = start("hand");
@@ -89,6 +182,7 @@ async fn ten_thousand_malformed_messages_change_nothing() {
         "{\"type\":\"set\",\"gravity\":[1,2]}".to_owned(),
         "{\"type\":\"set\",\"stiffness_scale\":-1}".to_owned(),
         "{\"type\":\"set\",\"colour\":\"red\"}".to_owned(),
+        "{\"type\":\"set\",\"solver\":\"magic\"}".to_owned(),
         "{\"type\":\"set\",\"joints\":[{\"joint\":99999,\"stiffness_scale\":1,\"damping_scale\":1}]}".to_owned(),
         format!("{{\"type\":\"drag\",\"body\":{bodies},\"point\":[0,0,0],\"target\":[0,0,0]}}"),
         "{\"type\":\"drag\",\"body\":0,\"point\":[0,0,0],\"target\":[0,1e30,0]}".to_owned(),
@@ -123,8 +217,8 @@ async fn ten_thousand_malformed_messages_change_nothing() {
     let flood = wrong.clone();
     let writing = tokio::spawn(async move {
         for k in 0..10_000 {
-            let message = match k % 29 {
-                28 => Message::binary(vec![0u8; 64]),
+            let message = match k % 30 {
+                29 => Message::binary(vec![0u8; 64]),
                 k => Message::text(flood[k % flood.len()].clone()),
             };
             writer.feed(message).await.unwrap();

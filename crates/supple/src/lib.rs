@@ -37,6 +37,7 @@ pub mod scenes;
 pub mod solver;
 pub mod step;
 pub mod timeline;
+pub mod watch;
 
 pub use glam;
 pub use input::{Drag, Drive, Grip, Input, JointInput, Target};
@@ -49,8 +50,9 @@ pub use model::{
 pub use scenes::{Scene, SceneError};
 pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, Impulse, Reduced, Solver, Tree, TreeScheme};
-pub use step::{CrowdError, Report, StepError, Work, assemble, step, step_crowd};
+pub use step::{Cause, CrowdError, Report, StepError, Trouble, Work, assemble, step, step_crowd};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
+pub use watch::{Stage, StageNanos, Watch};
 
 /// The program of the README, kept running.
 #[cfg(doctest)]

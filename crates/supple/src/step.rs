@@ -5,6 +5,7 @@ use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::assembly::{Assembly, AssemblyReport};
 use crate::solver::{Solver, assembly, impulse, reduced, tree};
+use crate::watch::{Notes, Stage, StageNanos, Watch};
 
 /// What a step measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,9 +44,50 @@ pub struct Report {
     pub iterations: u32,
     /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
     pub residual: f64,
+    /// The worst that made the step divide itself, and where; none when every part went well at once.
+    pub trouble: Option<Trouble>,
+}
+
+/// Why a part of a step was divided, and the body it lay at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The body.
+    pub body: BodyId,
+    /// The reason.
+    pub cause: Cause,
+}
+
+/// Why a part of a step was divided; a later one is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The body would turn too far in one part. Usual in fast motion.
+    Turning,
+    /// The character would have gained energy from nothing; the body moved most.
+    Energy,
+    /// The equations were not solved in the passes allowed; the body was corrected most.
+    Convergence,
+    /// A number grew beyond all bounds, or a pivot vanished, at the body.
+    Overflow,
+    /// No part was small enough: the last resort went on, with the energy held down.
+    Resort,
+}
+
+impl Trouble {
+    /// The worse of two; of equals the first.
+    fn worse(first: Option<Trouble>, later: Option<Trouble>) -> Option<Trouble> {
+        match (first, later) {
+            (Some(a), Some(b)) => Some(if b.cause > a.cause { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
 }
 
 impl Report {
+    /// Notes a trouble, unless a worse one is noted.
+    pub(crate) fn note(&mut self, body: BodyId, cause: Cause) {
+        self.trouble = Trouble::worse(self.trouble, Some(Trouble { body, cause }));
+    }
+
     /// Adds a later part of the same step: counts add up, gaps are those at the end.
     pub(crate) fn then(self, later: Report) -> Report {
         Report {
@@ -61,6 +103,7 @@ impl Report {
             limits_active: self.limits_active.max(later.limits_active),
             corrections: self.corrections + later.corrections,
             iterations: self.iterations + later.iterations,
+            trouble: Trouble::worse(self.trouble, later.trouble),
             ..later
         }
     }
@@ -182,6 +225,7 @@ impl StepError {
 /// Scratch, made once from the model. Nothing in it affects a result: a fresh one gives the same step bit for bit.
 pub struct Work {
     tree: tree::TreeWork,
+    notes: Notes,
     // Made when the solver is first used.
     impulse: Option<Box<impulse::ImpulseWork>>,
     assembly: Option<Box<assembly::AssemblyWork>>,
@@ -199,6 +243,7 @@ impl Work {
     pub fn new(model: &Model) -> Work {
         Work {
             tree: tree::TreeWork::new(model),
+            notes: Notes::default(),
             impulse: None,
             assembly: None,
             reduced: None,
@@ -208,10 +253,25 @@ impl Work {
         }
     }
 
+    /// Asks for times or impulses beside the report. Steps give the same bits with any watch.
+    pub fn watch(&mut self, watch: Watch) {
+        self.notes.set(watch);
+    }
+
+    /// Nanoseconds of the last step by [`Stage`]; zeros without a clock to [`watch`](Work::watch) with.
+    pub fn stage_nanos(&self) -> StageNanos {
+        self.notes.nanos()
+    }
+
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
-    /// \[N·s, N·m·s\]: constraint, spring, limit and motor together. Empty unless the solver was told to keep them.
+    /// \[N·s, N·m·s\]: constraint, spring, limit and motor together. Empty unless the solver or a [`Watch`] was told to keep them.
     pub fn joint_impulses(&self) -> &[Wrench] {
-        self.tree.joint_impulses()
+        &self.notes.impulses
+    }
+
+    /// Length of the part that [`joint_impulses`](Work::joint_impulses) are of \[s\]: divided by it, they are mean forces and torques.
+    pub fn impulse_time(&self) -> f64 {
+        self.notes.part
     }
 }
 
@@ -229,6 +289,17 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Where it failed, and why.
+    fn trouble(self, model: &Model) -> Trouble {
+        let (body, cause) = match self {
+            Failure::NotFinite(body) => (body, Cause::Overflow),
+            Failure::Factor(joint) => (model.joint(joint).child, Cause::Overflow),
+            Failure::Diverged(joint) => (model.joint(joint).child, Cause::Convergence),
+            Failure::Turned(body) => (body, Cause::Turning),
+        };
+        Trouble { body, cause }
+    }
+
     fn describe(self, model: &Model) -> StepError {
         match self {
             Failure::NotFinite(body) => StepError::NotFinite {
@@ -251,10 +322,12 @@ pub(crate) const MAX_HALVINGS: u32 = 6;
 ///
 /// On error the state is as it was. The same model, state and input give the same bits.
 pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
+    work.notes.start();
     check(model, input, state)?;
     if work.model != model.fingerprint() {
         return Err(StepError::Work);
     }
+    work.notes.mark(Stage::Check);
     let parts = input.substeps.max(1);
     let h = input.dt / f64::from(parts);
     if parts > 1 {
@@ -307,6 +380,7 @@ fn halves(
         return Err(failure);
     }
     let mut report = Report { fallbacks: 1, ..Report::default() };
+    report.trouble = Some(failure.trouble(model));
     let (h, halvings) = (0.5 * span.h, span.halvings - 1);
     for after in [span.after + h, span.after] {
         let half = Span { h, after, halvings };
@@ -404,6 +478,7 @@ pub fn step_crowd(
         report.corrections = report.corrections.max(one.corrections);
         report.iterations = report.iterations.max(one.iterations);
         report.residual = report.residual.max(one.residual);
+        report.trouble = Trouble::worse(report.trouble, one.trouble);
         k += advanced;
     }
     Ok(report)
@@ -441,6 +516,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
         check(model, input, state).ok()?; // its error is told when it goes alone
     }
     let h = inputs[0].dt;
+    work.notes.impulses.clear();
     let report = tree::substep_four(model, inputs, h, &mut states, &mut work.tree)?.ok()?;
     for state in &mut states {
         state.time += h;
@@ -452,9 +528,11 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
 /// One part of a step. On failure the state is that of the part's start.
 fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
     let part = (span.h, span.after);
+    work.notes.impulses.clear();
+    work.notes.part = span.h;
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
-        Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree),
+        Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree, &mut work.notes),
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
             impulse::substep(model, input, settings, part, state, work)
@@ -471,6 +549,7 @@ fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &m
     if done.is_ok() {
         state.last_dt = span.h;
     }
+    work.notes.mark(Stage::Solve); // what a solver did not divide
     done
 }
 

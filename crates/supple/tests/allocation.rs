@@ -110,6 +110,28 @@ fn a_step_in_parts_allocates_nothing() {
 }
 
 #[test]
+fn watching_allocates_nothing() {
+    fn clock() -> u64 {
+        7
+    }
+    let slot = take_slot();
+    for choice in Solver::choices().iter().filter(|choice| choice.name != "tree:acceleration") {
+        let scene = Scene::parse("robot").unwrap();
+        let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+        input.solver = choice.solver;
+        work.watch(Watch { clock: Some(clock), impulses: supple::solver::Impulses::Keep });
+        let mut advance = |steps: usize| {
+            for _ in 0..steps {
+                scene.direct(state.time, &mut input);
+                step(&scene.model, &input, &mut state, &mut work).unwrap();
+            }
+        };
+        advance(WARM);
+        assert_eq!(allocations(slot, || advance(STEPS)), 0, "{}", choice.name);
+    }
+}
+
+#[test]
 fn keeping_impulses_allocates_nothing() {
     let slot = take_slot();
     let keep = |input: &mut Input| {

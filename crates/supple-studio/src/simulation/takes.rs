@@ -178,18 +178,25 @@ impl Stage {
     }
 
     pub(super) fn go_to(&mut self, take: usize, step: u64) -> Result<(), TakeError> {
-        if self.stored.is_none() && self.scene.model.bodies().len() <= COMPUTED_AT_ONCE {
-            self.now = self.timeline.seek(&self.scene.model, take, step, &mut self.work)?;
+        let model = &self.scene.model;
+        if self.stored.is_none() && model.bodies().len() <= COMPUTED_AT_ONCE {
+            // The step before is sought and the last one done again, for its report and loads.
+            self.now = self.timeline.seek(model, take, step.saturating_sub(1), &mut self.work)?;
             self.computed = true;
+            self.measure();
+            if step > 0 {
+                let model = &self.scene.model;
+                self.report = self.timeline.advance(model, take, &mut self.now, &mut self.work)?.report;
+            }
         } else {
             self.timeline.look(take, step, &mut self.playback)?;
-            self.playback.show(&self.scene.model, &mut self.now);
+            self.playback.show(model, &mut self.now);
             self.computed = false;
+            self.measure();
         }
         self.take = take;
         self.drags.clear();
-        self.failed = false;
-        self.measure();
+        (self.failed, self.culprit) = (false, None);
         self.adopt();
         Ok(())
     }
@@ -204,6 +211,7 @@ impl Stage {
             ..Report::default()
         };
         self.step_micros = 0.0;
+        self.work.watch(INSTRUMENTS); // forgets what it noted of other steps
     }
 
     /// Makes the present moment one that can be gone on from.
@@ -223,7 +231,11 @@ impl Stage {
             self.compute().map_err(|error| error.to_string())?;
             let done = self.timeline.advance(&self.scene.model, self.take, &mut self.now, &mut self.work);
             self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
-            let outcome = done.map_err(|error| error.to_string())?;
+            let outcome = match done {
+                Ok(outcome) => outcome,
+                Err(TakeError::Replay { error, .. }) => return Err(self.explain(&error)),
+                Err(error) => return Err(error.to_string()),
+            };
             self.report = outcome.report;
             differs = !outcome.identical;
             if differs {
@@ -407,6 +419,7 @@ impl Stage {
             JointChange { joint: change.joint, stiffness_scale, damping_scale }
         };
         Change {
+            solver: change.solver.as_ref().map(|_| s.solver.choice().to_owned()),
             dt: change.dt.map(|_| s.dt),
             substeps: change.substeps.map(|_| s.substeps),
             gravity: change.gravity.map(|_| s.gravity.to_array()),
@@ -420,8 +433,9 @@ impl Stage {
 
     /// Changes settings, for the next live steps.
     pub(super) fn apply(&mut self, change: &Change) {
-        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
         let s = &mut self.settings;
+        s.solver = solver.as_ref().and_then(|name| s.solver.choose(name)).unwrap_or(s.solver);
         s.dt = dt.unwrap_or(s.dt);
         s.substeps = substeps.unwrap_or(s.substeps);
         s.gravity = gravity.map_or(s.gravity, DVec3::from_array);
@@ -442,12 +456,13 @@ impl Stage {
 
     /// What a change of settings is called when it is undone.
     pub(super) fn label_of(&self, change: &Change) -> String {
-        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
         let joint = joints.first().map(|first| {
             let name = &self.scene.model.joints()[first.joint as usize].name;
             if joints.len() == 1 { format!("joint {name}") } else { format!("joints from {name} on") }
         });
         let named = [
+            (solver.is_some(), "solver"),
             (dt.is_some(), "length of a step"),
             (substeps.is_some(), "parts of a step"),
             (gravity.is_some(), "gravity"),

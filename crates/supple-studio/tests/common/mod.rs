@@ -124,11 +124,18 @@ impl Frame {
     pub(crate) fn drags(&self) -> usize {
         self.u32(40) as usize
     }
+    pub(crate) fn head(&self) -> usize {
+        self.u32(92) as usize
+    }
     pub(crate) fn position(&self, body: usize) -> [f32; 3] {
-        [0, 4, 8].map(|k| self.f32(96 + 28 * body + k))
+        [0, 4, 8].map(|k| self.f32(self.head() + 28 * body + k))
+    }
+    /// Gap, force, angles and torques of a joint.
+    pub(crate) fn joint(&self, joint: usize) -> [f32; 8] {
+        std::array::from_fn(|k| self.f32(self.head() + 28 * self.bodies() + 32 * joint + 4 * k))
     }
     /// Everything that moves, without the figures.
     pub(crate) fn poses(&self) -> &[u8] {
-        &self.0[96..96 + 28 * self.bodies()]
+        &self.0[self.head()..self.head() + 28 * self.bodies()]
     }
 }

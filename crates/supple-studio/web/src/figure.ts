@@ -4,15 +4,17 @@
 import * as THREE from "three";
 import { RoundedBoxGeometry } from "three/addons/geometries/RoundedBoxGeometry.js";
 import { ConvexGeometry } from "three/addons/geometries/ConvexGeometry.js";
-import type { Frame3, MovingFrame, SceneMessage, Shape } from "./protocol";
+import type { Heat } from "./heat";
+import { JOINT, type Frame3, type MovingFrame, type SceneMessage, type Shape } from "./protocol";
 
 /** Muted and told apart by colour-blind eyes by their lightness too. */
-const PALETTE = [0xd8c7ab, 0x6f9fc8, 0xe0a25c, 0x86b98f, 0xc9807d, 0xa58cc0, 0x69b3b0, 0xd3c25a].map((c) =>
-  new THREE.Color(c).lerp(new THREE.Color(0xd9d3c9), 0.25),
+const PALETTE = [0xe0cba8, 0x5f97cb, 0xe59b4e, 0x78b585, 0xcd7672, 0x9c82c2, 0x58b0ad, 0xd6c04c].map((c) =>
+  new THREE.Color(c).lerp(new THREE.Color(0xe6e0d6), 0.16),
 );
+const TROUBLE = new THREE.Color(0xd0021b);
 /** With no more sizes of boxes than this, each gets rounded edges of its own; with more, all share one sharp cube. */
 const ROUNDED_SIZES = 4;
-const HOVERED = new THREE.Color(0xffffff);
+const HOVERED = new THREE.Color(0x3d9bff);
 
 interface Part {
   body: number;
@@ -38,7 +40,8 @@ export class Figure {
   private readonly colours: THREE.Color[];
   private readonly bodyOf = new Map<THREE.Object3D, Part[]>();
   private highlighted: number | null = null;
-  private heat: Float32Array | null = null;
+  /** What the bodies are coloured by now: nothing is written when that is what is asked for. */
+  private worn = "";
   private readonly jointOf: Int32Array;
 
   constructor(readonly message: SceneMessage) {
@@ -68,7 +71,7 @@ export class Figure {
 
     const tracked = new Set(message.trackers.map((tracker) => tracker.body));
     for (const [geometry, plan] of plans) {
-      const material = new THREE.MeshStandardMaterial({ roughness: 0.62, metalness: 0.02 });
+      const material = new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0 });
       const mesh = new THREE.InstancedMesh(geometry, material, plan.length);
       mesh.castShadow = mesh.receiveShadow = true;
       const ghostly = plan.filter((p) => tracked.has(p.body)).length;
@@ -103,7 +106,6 @@ export class Figure {
       mesh.instanceMatrix.needsUpdate = true;
     }
     if (this.ghosts.visible) this.moveGhosts(frame);
-    this.heat = frame.gaps;
   }
 
   private moveGhosts(frame: MovingFrame): void {
@@ -130,16 +132,19 @@ export class Figure {
     }
   }
 
-  /** Colours bodies by their limb, or by the gap of the joint that holds them. */
-  colour(byGap: boolean, trouble: number | null): void {
+  /** Colours bodies by their limb, or by a number of the joint that holds them; a body in trouble is red. */
+  colour(frame: MovingFrame, heat: Heat | null, trouble: number | null): void {
+    const wanted = heat ? "" : `${this.highlighted} ${trouble}`;
+    if (wanted !== "" && wanted === this.worn) return;
+    this.worn = wanted;
     const mixed = new THREE.Color();
     for (const { mesh, parts } of this.solids) {
       for (const part of parts) {
         const joint = this.jointOf[part.body]!;
-        if (byGap) heatColour(joint >= 0 && this.heat ? this.heat[joint]! : 0, mixed);
+        if (heat) heat.colour(joint < 0 ? 0 : frame.joints[JOINT.size * joint + heat.number]!, mixed);
         else mixed.copy(this.colours[part.body]!);
-        if (part.body === trouble) mixed.set(0xd32f2f);
-        if (part.body === this.highlighted) mixed.lerp(HOVERED, 0.35);
+        if (part.body === trouble) mixed.copy(TROUBLE);
+        if (part.body === this.highlighted) mixed.lerp(HOVERED, 0.5);
         mesh.setColorAt(part.instance, mixed);
       }
       if (mesh.instanceColor) mesh.instanceColor.needsUpdate = true;
@@ -277,17 +282,6 @@ function limbColours(message: SceneMessage): THREE.Color[] {
   return Array.from(shade, (k) => PALETTE[k]!);
 }
 
-// Steps of cividis, made for eyes with and without red-green blindness.
-const HEAT = [0x00224e, 0x35456c, 0x666970, 0x948e77, 0xc8b866, 0xfee838].map((c) => new THREE.Color(c));
-
-/** Colour of a gap in metres: from 1 nm to 1 cm, by its logarithm. */
-export function heatColour(gap: number, out: THREE.Color): THREE.Color {
-  const share = gap > 0 ? Math.min(Math.max((Math.log10(gap) + 9) / 7, 0), 1) : 0;
-  const at = share * (HEAT.length - 1);
-  const k = Math.min(Math.floor(at), HEAT.length - 2);
-  return out.copy(HEAT[k]!).lerp(HEAT[k + 1]!, at - k);
-}
-
 /** The matrix of position and rotation, column by column. */
 function writeRigid(pose: Float32Array, from: number, out: Float32Array, to: number): void {
   const x = pose[from + 3]!, y = pose[from + 4]!, z = pose[from + 5]!, w = pose[from + 6]!;
@@ -309,13 +303,19 @@ function writeRigid(pose: Float32Array, from: number, out: Float32Array, to: num
   out[to + 15] = 1;
 }
 
-/** out = a · b for affine matrices. */
+/** out = a · b for affine matrices whose last row is 0, 0, 0, 1. */
 function multiply(a: Float32Array, at: number, b: Float32Array, out: Float32Array, to: number): void {
-  for (let column = 0; column < 4; column++) {
-    const b0 = b[4 * column]!, b1 = b[4 * column + 1]!, b2 = b[4 * column + 2]!, b3 = b[4 * column + 3]!;
-    for (let row = 0; row < 3; row++) {
-      out[to + 4 * column + row] = a[at + row]! * b0 + a[at + 4 + row]! * b1 + a[at + 8 + row]! * b2 + a[at + 12 + row]! * b3;
-    }
-    out[to + 4 * column + 3] = column === 3 ? 1 : 0;
+  const a0 = a[at]!, a1 = a[at + 1]!, a2 = a[at + 2]!;
+  const a4 = a[at + 4]!, a5 = a[at + 5]!, a6 = a[at + 6]!;
+  const a8 = a[at + 8]!, a9 = a[at + 9]!, a10 = a[at + 10]!;
+  for (let column = 0; column < 16; column += 4) {
+    const x = b[column]!, y = b[column + 1]!, z = b[column + 2]!;
+    out[to + column] = a0 * x + a4 * y + a8 * z;
+    out[to + column + 1] = a1 * x + a5 * y + a9 * z;
+    out[to + column + 2] = a2 * x + a6 * y + a10 * z;
   }
+  out[to + 12]! += a[at + 12]!;
+  out[to + 13]! += a[at + 13]!;
+  out[to + 14]! += a[at + 14]!;
+  out[to + 15] = 1;
 }

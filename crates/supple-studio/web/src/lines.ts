@@ -4,45 +4,45 @@ import * as THREE from "three";
 import { matrixOf } from "./figure";
 import type { Joint, MovingFrame, SceneMessage } from "./protocol";
 
-/** Points carried by bodies, drawn as segments: one draw call however many there are. */
-class CarriedLines {
-  readonly object: THREE.LineSegments;
+/** Points carried by bodies, two to a segment or three to a triangle: one draw call however many there are. */
+class Carried {
+  readonly object: THREE.LineSegments | THREE.Mesh;
   private readonly bodies: Int32Array;
   private readonly points: Float32Array;
   private readonly positions: THREE.BufferAttribute;
 
-  constructor(segments: Segment[], material: THREE.LineBasicMaterial) {
-    this.bodies = new Int32Array(2 * segments.length);
-    this.points = new Float32Array(6 * segments.length);
-    const colours = new Float32Array(6 * segments.length);
-    segments.forEach((segment, k) => {
-      const ends = [segment.from, segment.to];
-      ends.forEach((end, e) => {
-        this.bodies[2 * k + e] = segment.body;
-        end.toArray(this.points, 6 * k + 3 * e);
-        segment.colour.toArray(colours, 6 * k + 3 * e);
-      });
+  constructor(corners: Corner[], look: "segments" | "faces") {
+    this.bodies = new Int32Array(corners.length);
+    this.points = new Float32Array(3 * corners.length);
+    const colours = new Float32Array(3 * corners.length);
+    corners.forEach((corner, k) => {
+      this.bodies[k] = corner.body;
+      corner.point.toArray(this.points, 3 * k);
+      corner.colour.toArray(colours, 3 * k);
     });
     const geometry = new THREE.BufferGeometry();
-    this.positions = new THREE.BufferAttribute(new Float32Array(6 * segments.length), 3).setUsage(THREE.DynamicDrawUsage);
+    this.positions = new THREE.BufferAttribute(new Float32Array(3 * corners.length), 3).setUsage(THREE.DynamicDrawUsage);
     geometry.setAttribute("position", this.positions);
     geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
-    this.object = new THREE.LineSegments(geometry, material);
+    const over = { vertexColors: true, depthTest: false, depthWrite: false, transparent: true, fog: false };
+    this.object =
+      look === "segments"
+        ? new THREE.LineSegments(geometry, new THREE.LineBasicMaterial(over))
+        : new THREE.Mesh(geometry, new THREE.MeshBasicMaterial({ ...over, opacity: 0.18, side: THREE.DoubleSide }));
     this.object.frustumCulled = false;
-    this.object.renderOrder = 2;
+    this.object.renderOrder = look === "segments" ? 2 : 1;
   }
 
   move(worlds: Float32Array): void {
+    const { bodies, points } = this;
     const out = this.positions.array as Float32Array;
-    for (let k = 0; k < this.bodies.length; k++) {
-      const x = this.points[3 * k]!, y = this.points[3 * k + 1]!, z = this.points[3 * k + 2]!;
-      const at = 16 * this.bodies[k]!;
-      for (let row = 0; row < 3; row++) {
-        out[3 * k + row] =
-          at < 0
-            ? this.points[3 * k + row]! // of the world
-            : worlds[at + row]! * x + worlds[at + 4 + row]! * y + worlds[at + 8 + row]! * z + worlds[at + 12 + row]!;
-      }
+    for (let k = 0, p = 0; k < bodies.length; k++, p += 3) {
+      const x = points[p]!, y = points[p + 1]!, z = points[p + 2]!;
+      const at = 16 * bodies[k]!;
+      const carried = at >= 0; // or of the world
+      out[p] = carried ? worlds[at]! * x + worlds[at + 4]! * y + worlds[at + 8]! * z + worlds[at + 12]! : x;
+      out[p + 1] = carried ? worlds[at + 1]! * x + worlds[at + 5]! * y + worlds[at + 9]! * z + worlds[at + 13]! : y;
+      out[p + 2] = carried ? worlds[at + 2]! * x + worlds[at + 6]! * y + worlds[at + 10]! * z + worlds[at + 14]! : z;
     }
     this.positions.needsUpdate = true;
   }
@@ -53,6 +53,12 @@ class CarriedLines {
   }
 }
 
+interface Corner {
+  body: number;
+  point: THREE.Vector3;
+  colour: THREE.Color;
+}
+
 interface Segment {
   /** Index of the body that carries it, -1 for the world. */
   body: number;
@@ -61,37 +67,52 @@ interface Segment {
   colour: THREE.Color;
 }
 
+const ends = (segments: Segment[]): Corner[] =>
+  segments.flatMap(({ body, from, to, colour }) => [{ body, point: from, colour }, { body, point: to, colour }]);
+
 export type LineLayer = "bones" | "axes" | "limits";
 
 export class Lines {
   readonly group = new THREE.Group();
   readonly forces = new Arrows();
-  private readonly layers: Record<LineLayer, CarriedLines>;
+  private readonly segments: Record<LineLayer, Segment[]>;
+  private readonly faces: Corner[];
+  private readonly shown = new Set<LineLayer>();
+  /** What is shown, in one object for all segments and one for all faces. */
+  private parts: Carried[] = [];
 
   constructor(message: SceneMessage) {
-    const over = () => new THREE.LineBasicMaterial({ vertexColors: true, depthTest: false, transparent: true, fog: false });
-    this.layers = {
-      bones: new CarriedLines(bones(message), over()),
-      axes: new CarriedLines(axes(message), over()),
-      limits: new CarriedLines(limits(message), over()),
-    };
-    for (const layer of Object.values(this.layers)) {
-      layer.object.visible = false;
-      this.group.add(layer.object);
-    }
+    const ranges = limits(message);
+    this.segments = { bones: bones(message), axes: axes(message), limits: ranges.segments };
+    this.faces = ranges.faces;
     this.group.add(this.forces.group);
   }
 
   show(layer: LineLayer, visible: boolean): void {
-    this.layers[layer].object.visible = visible;
+    if (this.shown.has(layer) === visible) return;
+    if (visible) this.shown.add(layer);
+    else this.shown.delete(layer);
+    this.remove();
+    const corners = [...this.shown].flatMap((name) => ends(this.segments[name]));
+    if (corners.length > 0) this.parts.push(new Carried(corners, "segments"));
+    if (this.shown.has("limits") && this.faces.length > 0) this.parts.push(new Carried(this.faces, "faces"));
+    for (const part of this.parts) this.group.add(part.object);
   }
 
   move(worlds: Float32Array): void {
-    for (const layer of Object.values(this.layers)) if (layer.object.visible) layer.move(worlds);
+    for (const part of this.parts) part.move(worlds);
+  }
+
+  private remove(): void {
+    for (const part of this.parts) {
+      this.group.remove(part.object);
+      part.dispose();
+    }
+    this.parts = [];
   }
 
   dispose(): void {
-    for (const layer of Object.values(this.layers)) layer.dispose();
+    this.remove();
     this.forces.dispose();
   }
 }
@@ -139,8 +160,9 @@ function axes(message: SceneMessage): Segment[] {
 }
 
 /** Ranges of angle as arcs, swing ellipses as cones, both on the parent; a needle on the child shows where it is. */
-function limits(message: SceneMessage): Segment[] {
+function limits(message: SceneMessage): { segments: Segment[]; faces: Corner[] } {
   const segments: Segment[] = [];
+  const faces: Corner[] = [];
   for (const joint of message.joints) {
     const size = markSize(joint);
     const frame = matrixOf(joint.parent_frame);
@@ -150,7 +172,10 @@ function limits(message: SceneMessage): Segment[] {
       const rim = directions.map((d) => d.multiplyScalar(size).applyMatrix4(frame));
       rim.forEach((to, k) => {
         const next = rim[k + 1] ?? (closed ? rim[0]! : null);
-        if (next) segments.push({ body, from: to, to: next, colour: LIMIT });
+        if (next) {
+          segments.push({ body, from: to, to: next, colour: LIMIT });
+          faces.push(...[centre, to, next].map((point) => ({ body, point, colour: LIMIT })));
+        }
         if (k % rays === 0 || (!closed && k === rim.length - 1)) segments.push({ body, from: centre, to, colour: LIMIT });
       });
     };
@@ -182,10 +207,12 @@ function limits(message: SceneMessage): Segment[] {
       needle((joint.turning_axis + 1) % 3);
     }
   }
-  return segments;
+  return { segments, faces };
 }
 
 const MOST_ARROWS = 128;
+/** Length that no arrow reaches, in radii of the character. */
+const LONGEST = 0.6;
 const PULLERS = [0x8a6fd1, 0xd1495b, 0x2e8b57].map((c) => new THREE.Color(c)); // the scene, a person, a pin
 
 /** Forces of pulls, as arrows at the pulled points, and the rubber band to the mouse. */
@@ -226,7 +253,7 @@ class Arrows {
       const from = new THREE.Vector3().fromArray(drag.point);
       const force = new THREE.Vector3().fromArray(drag.force);
       const strength = force.length();
-      const length = radius * 1.2 * Math.tanh(strength / unit / 1.2);
+      const length = radius * LONGEST * Math.tanh(strength / unit / LONGEST);
       if (!(length > 0.02 * radius)) continue;
       turn.setFromUnitVectors(up, force.divideScalar(strength));
       this.shafts.setMatrixAt(count, matrix.compose(from, turn, size.set(thick, length, thick)));

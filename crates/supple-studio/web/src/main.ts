@@ -2,12 +2,14 @@
 
 import * as THREE from "three";
 import { Figure } from "./figure";
+import { Heat } from "./heat";
+import { Instruments } from "./instruments";
 import { Lines } from "./lines";
 import { Link } from "./link";
 import { Overlay } from "./overlay";
 import { Panel, type Layer } from "./panel";
 import { figure as written } from "./plots";
-import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import { JOINT, PROTOCOL, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { Pull } from "./pull";
 import { Stage } from "./stage";
 import { Takes } from "./takes";
@@ -18,6 +20,7 @@ const canvas = document.getElementById("view") as HTMLCanvasElement;
 const stage = new Stage(canvas, { antialias: !query.has("noaa"), shadows: !query.has("noshadow") });
 const label = document.getElementById("label") as HTMLElement;
 const forceLabel = document.getElementById("force") as HTMLElement;
+const troubleLabel = document.getElementById("trouble") as HTMLElement;
 
 let scene: SceneMessage | null = null;
 let status: StatusMessage | null = null;
@@ -27,11 +30,25 @@ let figure: Figure | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let hovered: number | null = null;
+/** The body that is red. */
+let marked: number | null = null;
 let weight = 1;
 let frames = 0;
-let drawMillis = 0;
+const cost = { script: 0, draw: 0 };
 let offline = false;
-const layers: Record<Layer, boolean> = { shapes: true, bones: false, axes: false, limits: false, forces: true, ghost: false, gaps: false };
+let greeted = false;
+let heats: Record<"gaps" | "loads", Heat> | null = null;
+const layers: Record<Layer, boolean> = {
+  shapes: true,
+  bones: false,
+  axes: false,
+  limits: false,
+  forces: true,
+  ghost: false,
+  gaps: false,
+  loads: false,
+};
+const instruments = new Instruments();
 
 const link: Link = new Link({
   scene: setScene,
@@ -39,11 +56,13 @@ const link: Link = new Link({
     status = message;
     panel.setStatus(message);
     takes.setStatus(message);
+    greet(message);
     fresh = true;
   },
   frame(frame) {
     if (frame.generation !== scene?.generation) return;
     latest = panel.frame = frame;
+    instruments.add(frame);
     fresh = true;
   },
   error: (message) => panel.notify(message.message, "error"),
@@ -63,7 +82,16 @@ const panel: Panel = new Panel({
   chosen: () => (fresh = true),
   goHome: () => stage.goHome(),
   meant: () => hovered ?? panel.chosen,
-});
+}, instruments);
+
+/** Whoever asks the system for less motion meets a character at rest. */
+function greet(message: StatusMessage): void {
+  if (greeted) return;
+  greeted = true;
+  if (!matchMedia("(prefers-reduced-motion: reduce)").matches || !message.playing) return;
+  link.send({ type: "pause" });
+  panel.notify("Paused, because your system asks for less motion. Space plays.", "info");
+}
 
 const takes: Takes = new Takes({
   send: (message) => link.send(message),
@@ -96,10 +124,24 @@ function describe(body: number): string {
   const line = scene!.bodies[body]!;
   const joint = scene!.joints.find((j) => j.child === body);
   const pinned = status?.pins.includes(body) ? " · pinned" : "";
-  return `${line.name} · ${written(line.mass * 1000, "g")}${joint ? ` · ${joint.kind} ${joint.name}` : ""}${pinned}`;
+  return `${line.name} · ${written(line.mass * 1000, "g")}${joint ? ` · ${joint.kind} ${joint.name}` : ""}${pinned}${measured(body)}`;
+}
+
+/** Gap and load of the joint that holds a body, while the colours show one of them. */
+function measured(body: number): string {
+  const index = scene!.joints.findIndex((j) => j.child === body);
+  if (!latest || index < 0 || !(layers.gaps || layers.loads)) return "";
+  const numbers = latest.joints.subarray(JOINT.size * index, JOINT.size * (index + 1));
+  if (layers.gaps) return ` · gap ${written(numbers[JOINT.gap]!, "m")}`;
+  const torque = Math.hypot(...numbers.subarray(JOINT.torque, JOINT.torque + 3));
+  return ` · load ${written(numbers[JOINT.force]!, "N")}, ${written(torque, "N·m")}`;
 }
 
 function setScene(message: SceneMessage): void {
+  if (message.protocol !== PROTOCOL) {
+    panel.notify("This page is of another version than supple: load it again.", "error");
+    return;
+  }
   scene = message;
   latest = null;
   hovered = null;
@@ -120,8 +162,20 @@ function setScene(message: SceneMessage): void {
   const box = figure.startBox();
   const ground = findGround(box);
   stage.fit(box, ground);
+  // Loads from a thousandth of about the character's weight up to it.
+  const heaviest = 10 ** Math.ceil(Math.log10(weight));
+  heats = {
+    gaps: new Heat(JOINT.gap, "m", 1e-9, 1e-2),
+    loads: new Heat(JOINT.force, "N", 1e-3 * heaviest, heaviest),
+  };
+  instruments.setScene(message);
   panel.setScene(message);
   applyLayers();
+}
+
+function heat(): Heat | null {
+  if (!heats) return null;
+  return layers.loads ? heats.loads : layers.gaps ? heats.gaps : null;
 }
 
 function applyLayers(): void {
@@ -130,6 +184,7 @@ function applyLayers(): void {
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
   lines.forces.group.visible = layers.forces;
+  panel.showLegend(heat());
   fresh = true;
 }
 
@@ -148,8 +203,8 @@ function show(frame: MovingFrame): void {
   if (!figure || !lines) return;
   figure.move(frame);
   figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
-  const trouble = frame.failed && frame.widest !== null ? (scene!.joints[frame.widest]?.child ?? null) : null;
-  figure.colour(layers.gaps, trouble);
+  const trouble = instruments.trouble(frame);
+  figure.colour(frame, heat(), trouble?.body ?? null);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
   showOther(frame);
@@ -164,6 +219,20 @@ function showOther(frame: MovingFrame): void {
     stage.scene.add(overlay.group);
   }
   overlay?.show(frame);
+}
+
+/** A word beside the body that made a step hard: red alone is not seen by all. */
+function showTrouble(): void {
+  const trouble = latest && instruments.trouble(latest);
+  if ((trouble?.body ?? null) !== marked) fresh = true; // the colour comes and goes with it
+  marked = trouble?.body ?? null;
+  troubleLabel.hidden = !trouble?.words || !figure;
+  if (!trouble || !figure) return;
+  troubleLabel.textContent = `${scene!.bodies[trouble.body]?.name ?? "A body"} ${trouble.words}`;
+  const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure.worldOf(trouble.body)));
+  const inside = (at: number, size: number) => Math.min(Math.max(at, 20), size - 20);
+  troubleLabel.style.left = `${inside(x, canvas.clientWidth)}px`;
+  troubleLabel.style.top = `${inside(y, canvas.clientHeight)}px`;
 }
 
 /** The rubber band follows the mouse and the body, and tells the force. */
@@ -232,13 +301,16 @@ function tick(): void {
   if (fresh && latest) {
     fresh = false;
     show(latest);
-    panel.drawPlots();
   }
   takes.tick();
   showPull();
+  showTrouble();
+  if (latest) instruments.draw(latest);
+  const scripted = performance.now();
   if (stage.draw()) {
     frames++;
-    drawMillis = performance.now() - start;
+    cost.script = scripted - start;
+    cost.draw = performance.now() - scripted;
   }
 }
 tick();
@@ -267,8 +339,9 @@ window.supple = {
     return takes.comparison;
   },
   /** Script time of the last drawn frame [ms], and draw calls. */
+  /** Of the last drawn frame: time of the page's script and of the drawing [ms], and draw calls, shadows included. */
   get cost() {
-    return { millis: drawMillis, calls: stage.renderer.info.render.calls };
+    return { ...cost, calls: stage.renderer.info.render.calls };
   },
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {

@@ -1,12 +1,15 @@
 // The controls around the picture. Each control sends a message; what it shows comes back with the status.
 
-import { heatColour } from "./figure";
-import { Plot, figure } from "./plots";
+import { acceptFiles } from "./drop";
+import type { Heat } from "./heat";
+import type { Instruments } from "./instruments";
+import { figure } from "./plots";
 import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
-import { Color } from "three";
 
-export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps";
-const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps"];
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads";
+const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads"];
+/** Layers that colour the bodies: one at a time. */
+const COLOURING: Layer[] = ["gaps", "loads"];
 
 export interface PanelEvents {
   send(message: object): void;
@@ -28,16 +31,13 @@ export class Panel {
   private status: StatusMessage | null = null;
   /** The newest frame, perhaps not yet shown. */
   frame: MovingFrame | null = null;
-  private shownStep = -1;
   private lastNotice = 0;
   private scrub: number | null = null;
-  private readonly plots = {
-    energy: new Plot(element("energy-plot"), ["#3878d6", "#e08a2e"], "linear"),
-    gap: new Plot(element("gap-plot"), ["#b45fd0"], "logarithmic"),
-    micros: new Plot(element("micros-plot"), ["#2e9e5b"], "linear"),
-  };
 
-  constructor(private readonly events: PanelEvents) {
+  constructor(
+    private readonly events: PanelEvents,
+    private readonly instruments: Instruments,
+  ) {
     this.wireScene();
     this.wireSettings();
     this.wireBody();
@@ -46,13 +46,10 @@ export class Panel {
     for (const box of document.querySelectorAll<HTMLInputElement>("[data-layer]")) {
       box.addEventListener("change", () => this.layerChanged(box));
     }
-    const pen = element<HTMLCanvasElement>("legend-bar").getContext("2d")!;
-    for (let x = 0; x < 160; x++) {
-      pen.fillStyle = `#${heatColour(10 ** (-9 + (7 * x) / 159), new Color()).getHexString()}`;
-      pen.fillRect(x, 0, 1, 10);
-    }
     const help = element<HTMLDialogElement>("help");
     element("help-button").addEventListener("click", () => help.showModal());
+    element("instruments-button").addEventListener("click", () => this.showInstruments(element("instruments").hidden));
+    this.showInstruments(innerHeight >= 560);
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -64,14 +61,13 @@ export class Panel {
   setScene(scene: SceneMessage): void {
     this.scene = scene;
     this.frame = null;
-    this.shownStep = -1;
-    Object.values(this.plots).forEach((plot) => plot.clear());
     const menu = element<HTMLSelectElement>("scene");
     const [name, parameters] = split(scene.name);
     menu.replaceChildren(...scene.scenes.map((line) => new Option(line.name, line.name)));
     menu.value = name;
     input("parameters").value = parameters;
     this.describeScene();
+    this.listSolvers(scene);
     const bodies = element<HTMLSelectElement>("body");
     const options = scene.bodies.slice(0, 2000).map((body, k) => new Option(body.name, String(k)));
     bodies.replaceChildren(new Option("none", ""), ...options);
@@ -90,6 +86,8 @@ export class Panel {
     put("damping", logarithm(settings.damping_scale));
     put("dt", 1 / settings.dt);
     put("substeps", settings.substeps);
+    element<HTMLSelectElement>("solver").value = settings.solver;
+    element("solver-summary").textContent = this.scene?.solvers.find((line) => line.name === settings.solver)?.summary ?? "";
     input("torques").checked = settings.torques;
     input("script").checked = settings.script;
     element<HTMLSelectElement>("speed").value = String(status.speed);
@@ -119,28 +117,27 @@ export class Panel {
     if (mode.textContent !== text) mode.textContent = text;
     mode.classList.toggle("replay", frame.replaying);
     mode.classList.toggle("failed", frame.failed);
-    const slow = frame.behind ? `, ${Number((frame.pace * 100).toPrecision(2))} % of real time` : "";
-    element("pace").textContent = frame.playing && frame.pace > 0 ? `${this.status?.settings.solver ?? ""}${slow}` : "";
-    if (this.shownStep !== frame.step) {
-      this.shownStep = frame.step;
-      const total = frame.energy.kinetic + frame.energy.gravity + frame.energy.springs;
-      this.plots.energy.add(total, frame.energy.kinetic);
-      this.plots.gap.add(frame.gap);
-      this.plots.micros.add(frame.micros);
-      element("energy-value").textContent = figure(total, "J");
-      element("gap-value").textContent = figure(frame.gap, "m");
-      element("micros-value").textContent = figure(frame.micros * 1e-6, "s");
-      this.showReport(frame);
-    }
+    const pace = frame.behind && frame.playing ? `${Number((frame.pace * 100).toPrecision(2))} % of real time: too much for this machine` : "";
+    if (element("pace").textContent !== pace) element("pace").textContent = pace;
   }
 
-  drawPlots(): void {
-    Object.values(this.plots).forEach((plot) => plot.draw());
+  /** What the colours of the bodies mean, or nothing when they are those of the limbs. */
+  showLegend(heat: Heat | null): void {
+    element("legend").hidden = heat === null;
+    if (!heat) return;
+    const bar = element<HTMLCanvasElement>("legend-bar");
+    heat.drawScale(bar);
+    const [low, high] = [figure(heat.low, heat.unit), figure(heat.high, heat.unit)];
+    element("legend-low").textContent = low;
+    element("legend-high").textContent = high;
+    bar.setAttribute("aria-label", `Colours from ${low} to ${high}, dark to bright`);
   }
 
   choose(body: number | null): void {
     this.chosen = body;
     element<HTMLSelectElement>("body").value = body === null ? "" : String(body);
+    const joint = this.jointOf(body);
+    this.instruments.choose(body, joint < 0 ? null : joint);
     this.showJoint();
     this.showPin();
     this.events.chosen(body);
@@ -153,7 +150,8 @@ export class Panel {
     const notices = element("notices");
     notices.append(note);
     while (notices.children.length > 3) notices.firstElementChild!.remove();
-    setTimeout(() => note.remove(), 8000);
+    // Long enough to read it twice.
+    setTimeout(() => note.remove(), 4000 + 100 * text.length);
   }
 
   /** Once a frame: sends where the slider of time was put. */
@@ -192,7 +190,38 @@ export class Panel {
     input("parameters").disabled = !line?.parameters;
   }
 
+  /** The solvers that the server has, those of one kind together. */
+  private listSolvers(scene: SceneMessage): void {
+    const kinds = new Map<string, HTMLOptionElement[]>();
+    for (const { name, summary } of scene.solvers) {
+      const [kind, variant] = split(name);
+      const option = new Option(variant || kind, name);
+      option.title = summary;
+      kinds.set(kind, [...(kinds.get(kind) ?? []), option]);
+    }
+    const groups = [...kinds].map(([kind, options]) => {
+      const group = document.createElement("optgroup");
+      group.label = kind;
+      group.append(...options);
+      return group;
+    });
+    element("solver").replaceChildren(...groups);
+    if (this.status) element<HTMLSelectElement>("solver").value = this.status.settings.solver;
+  }
+
+  private showInstruments(on: boolean): void {
+    element("instruments").hidden = !on;
+    element("instruments-button").setAttribute("aria-expanded", String(on));
+  }
+
   private wireSettings(): void {
+    const solver = element<HTMLSelectElement>("solver");
+    solver.addEventListener("change", () => this.set({ solver: solver.value }));
+    element("reset").addEventListener("click", () => {
+      input("strength").value = "0";
+      const joints = (this.status?.settings.joints ?? []).map(([joint]) => ({ joint, stiffness_scale: 1, damping_scale: 1 }));
+      this.set({ gravity: [0, -9.81, 0], stiffness_scale: 1, damping_scale: 1, torques: true, script: true, joints });
+    });
     const slide = (id: string, change: (value: number) => object) => {
       input(id).addEventListener("input", () => {
         this.showValues();
@@ -224,6 +253,11 @@ export class Panel {
     element("pin").addEventListener("click", () => this.togglePin(this.chosen));
     element("unpin-all").addEventListener("click", () => {
       for (const body of this.status?.pins ?? []) this.events.send({ type: "pin", body, on: false });
+    });
+    input("keep").addEventListener("change", () => {
+      if (this.instruments.keep(this.jointOf(this.chosen), input("keep").checked)) return;
+      input("keep").checked = false;
+      this.notify("The plots are full: let go of another joint first.", "info");
     });
     for (const id of ["joint-stiffness", "joint-damping"]) {
       input(id).addEventListener("input", () => {
@@ -275,7 +309,9 @@ export class Panel {
   private showJoint(): void {
     const index = this.jointOf(this.chosen);
     element("joint-controls").hidden = index < 0;
+    element("body-hint").hidden = this.chosen !== null;
     if (index < 0 || !this.scene) return;
+    input("keep").checked = this.instruments.isKept(index);
     const joint = this.scene.joints[index]!;
     element("joint-name").textContent = `Joint ${joint.name} (${joint.kind})`;
     const scales = this.status?.settings.joints.find((j) => j[0] === index) ?? [index, 1, 1];
@@ -326,15 +362,10 @@ export class Panel {
         file.click();
       }
     });
-    // A take may also be dropped anywhere on the page.
-    document.addEventListener("dragover", (event) => event.preventDefault());
-    document.addEventListener("drop", (event) => {
-      event.preventDefault();
-      const dropped = event.dataTransfer?.files[0];
-      if (!dropped) return;
-      if (dropped.name.endsWith(".take")) void this.load(dropped);
-      else this.notify(`${dropped.name} cannot be opened: this version opens .take files.`, "error");
-    });
+    acceptFiles(
+      (dropped) => void this.load(dropped),
+      (words) => this.notify(words, "error"),
+    );
   }
 
   private async load(file: File): Promise<void> {
@@ -350,32 +381,14 @@ export class Panel {
     this.notify(`${file.name}: ${reason}`, "error");
   }
 
-  private showReport(frame: MovingFrame): void {
-    const widest = frame.widest === null ? "none" : (this.scene?.joints[frame.widest]?.name ?? "");
-    const lines: [string, string][] = [
-      ["Widest joint", widest],
-      ["Parts done", String(frame.substeps)],
-      ["Parts done again in halves", String(frame.fallbacks)],
-      ["Limits acting", String(frame.limits)],
-    ];
-    const report = element("report");
-    if (report.children.length === 0) {
-      for (const [title] of lines) {
-        const term = document.createElement("dt");
-        term.textContent = title;
-        report.append(term, document.createElement("dd"));
-      }
-    }
-    lines.forEach(([, value], k) => {
-      const cell = report.children[2 * k + 1]!;
-      if (cell.textContent !== value) cell.textContent = value;
-    });
-  }
-
   private layerChanged(box: HTMLInputElement): void {
     const layer = box.dataset.layer as Layer;
-    if (layer === "gaps") element("legend").hidden = !box.checked;
     this.events.layer(layer, box.checked);
+    if (!box.checked || !COLOURING.includes(layer)) return;
+    for (const other of COLOURING.filter((name) => name !== layer)) {
+      const otherBox = document.querySelector<HTMLInputElement>(`[data-layer=${other}]`)!;
+      if (otherBox.checked) otherBox.click();
+    }
   }
 
   private key(event: KeyboardEvent): void {
@@ -394,6 +407,7 @@ export class Panel {
       End: () => this.seekTo(this.frame?.end ?? 0),
       p: () => this.togglePin(this.events.meant()),
       f: () => this.events.goHome(),
+      i: () => element("instruments-button").click(),
       n: () => this.chooseNext(1),
       b: () => this.chooseNext(-1),
       "?": () => element<HTMLDialogElement>("help").showModal(),

@@ -36,7 +36,13 @@ export interface SceneMessage {
   joints: Joint[];
   trackers: { name: string; body: number; point: [number, number, number] }[];
   scenes: { name: string; parameters: string; summary: string }[];
+  solvers: { name: string; summary: string }[];
+  /** Names of the stages that `MovingFrame.stages` times. */
+  stages: string[];
 }
+
+/** The version that this page speaks. */
+export const PROTOCOL = 1;
 
 export interface TakeLine {
   name: string;
@@ -134,11 +140,23 @@ export interface MovingFrame {
   fallbacks: number;
   limits: number;
   contacts: number;
+  factorisations: number;
+  solves: number;
+  /** Halvings because a joint would turn too far, parts by the backward rule, last resorts, projected velocities. */
+  turning: number;
+  backward: number;
+  resorts: number;
+  projections: number;
+  /** The body at which the step had most trouble, and why (docs/protocol.md); cause 0 is none. */
+  trouble: { body: number | null; cause: number };
   micros: number;
+  /** Time of each stage [µs]. */
+  stages: Float32Array;
   energy: { kinetic: number; gravity: number; springs: number };
   /** Seven numbers a body: position, then rotation x, y, z, w. */
   poses: Float32Array;
-  gaps: Float32Array;
+  /** Eight numbers a joint, see JointNumber. */
+  joints: Float32Array;
   targets: { tracker: number; pose: Float32Array }[];
   drags: { body: number; puller: number; point: Float32Array; force: Float32Array }[];
   /** The poses are those that were stored; nothing was computed. */
@@ -147,24 +165,28 @@ export interface MovingFrame {
   other: Float32Array | null;
 }
 
-const HEAD = 96;
+/** Where a joint's numbers stand among its eight: gap [m], force [N], rotation vector [rad] and torque [N·m] in the joint's frame. */
+export const JOINT = { size: 8, gap: 0, force: 1, angle: 2, torque: 5 } as const;
+
+/** The part of a frame's head that this page reads; where the bodies begin is told in the head. */
+const HEAD = 152;
 
 /** Reads a frame, or null when it is of another version. */
 export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
   const view = new DataView(buffer);
-  if (buffer.byteLength < HEAD || view.getUint16(0, true) !== 1) return null;
+  if (buffer.byteLength < HEAD || view.getUint16(0, true) !== PROTOCOL) return null;
   const u32 = (at: number) => view.getUint32(at, true);
   const f32 = (at: number) => view.getFloat32(at, true);
   const flags = view.getUint16(2, true);
   const [bodies, joints, targets, drags] = [u32(28), u32(32), u32(36), u32(40)];
-  let at = HEAD;
+  let at = u32(92);
   const floats = (count: number) => {
     const array = new Float32Array(buffer, at, count);
     at += 4 * count;
     return array;
   };
   const poses = floats(7 * bodies);
-  const gaps = floats(joints);
+  const jointNumbers = floats(JOINT.size * joints);
   const targetList = [];
   for (let k = 0; k < targets; k++) {
     const tracker = u32(at);
@@ -180,7 +202,7 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
   const others = u32(at);
   at += 4;
   const other = others > 0 ? floats(7 * others) : null;
-  const widest = u32(56);
+  const index = (at: number) => (u32(at) === 0xffffffff ? null : u32(at));
   return {
     playing: (flags & 1) !== 0,
     replaying: (flags & 2) !== 0,
@@ -195,15 +217,23 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     pace: f32(44),
     gap: f32(48),
     tilt: f32(52),
-    widest: widest === 0xffffffff ? null : widest,
+    widest: index(56),
     substeps: u32(60),
     fallbacks: u32(64),
     limits: u32(68),
     contacts: u32(72),
+    factorisations: u32(96),
+    solves: u32(100),
+    turning: u32(104),
+    backward: u32(108),
+    resorts: u32(112),
+    projections: u32(116),
+    trouble: { body: index(120), cause: u32(124) },
     micros: f32(76),
+    stages: new Float32Array(buffer, 128, 6),
     energy: { kinetic: f32(80), gravity: f32(84), springs: f32(88) },
     poses,
-    gaps,
+    joints: jointNumbers,
     targets: targetList,
     drags: dragList,
     other,

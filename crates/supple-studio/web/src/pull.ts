@@ -98,6 +98,8 @@ export class Pull {
       moved: false,
       start: [event.clientX, event.clientY],
     };
+    this.hovering = null;
+    this.events.hover(null, 0, 0);
     this.events.choose(hit.body);
     this.unsent = true;
   }

@@ -3,8 +3,25 @@
 import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
 
-const LIGHT_THEME = { top: 0x8fb3d9, horizon: 0xe9eef4, ground: 0xdfe3e8, line: "#b7c0cc", sun: 2.6, fill: 1.5 };
-const DARK_THEME = { top: 0x0d1219, horizon: 0x2a323d, ground: 0x4a525e, line: "#66707e", sun: 2.0, fill: 1.4 };
+interface Theme {
+  /** The sky overhead and where it meets the floor, the floor at one's feet, its lines. */
+  top: number;
+  horizon: number;
+  floor: number;
+  line: number;
+  shadow: number;
+  sun: number;
+  rim: number;
+  fill: number;
+}
+const LIGHT_THEME: Theme = { top: 0xb9cbe0, horizon: 0xf1f3f6, floor: 0xd9dee5, line: 0x93a1b3, shadow: 0.24, sun: 2.5, rim: 0.7, fill: 1.6 };
+const DARK_THEME: Theme = { top: 0x0b0e13, horizon: 0x29313c, floor: 0x181d24, line: 0x6c7c92, shadow: 0.5, sun: 2.1, rim: 0.8, fill: 1.15 };
+/** From where a character is first seen, and which share of the picture it fills. */
+const HOME_SIDE = new THREE.Vector3(0.55, 0.38, 1).normalize();
+const ROOM = 0.86;
+/** How long the camera takes to come home [ms]; no time when less motion is asked for. */
+const HOMEWARD = 350;
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Stage {
   readonly renderer: THREE.WebGLRenderer;
@@ -13,12 +30,16 @@ export class Stage {
   readonly controls: OrbitControls;
   /** Size of the character: half the diagonal of its box [m]. */
   radius = 1;
-  private readonly sun = new THREE.DirectionalLight(0xffffff, 2.5);
-  private readonly fill = new THREE.HemisphereLight(0xffffff, 0x8a8f98, 1.2);
-  private readonly ground: THREE.Mesh<THREE.PlaneGeometry, THREE.MeshStandardMaterial>;
+  private readonly sun = new THREE.DirectionalLight(0xfff4e4, 2.5);
+  private readonly rim = new THREE.DirectionalLight(0xd6e6ff, 1);
+  private readonly fill = new THREE.HemisphereLight(0xffffff, 0xb9b4ad, 1.2);
+  private readonly shade: THREE.Mesh<THREE.PlaneGeometry, THREE.ShadowMaterial>;
+  private readonly grid: THREE.Mesh<THREE.PlaneGeometry, THREE.ShaderMaterial>;
   private readonly sky: THREE.Mesh<THREE.SphereGeometry, THREE.ShaderMaterial>;
   private dirty = true;
   private home = { target: new THREE.Vector3(), position: new THREE.Vector3(0, 0, 3) };
+  /** The way home, while the camera is on it. */
+  private way: { since: number; target: THREE.Vector3; position: THREE.Vector3 } | null = null;
 
   constructor(private readonly canvas: HTMLCanvasElement, options: { antialias: boolean; shadows: boolean }) {
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: options.antialias, powerPreference: "high-performance" });
@@ -28,37 +49,24 @@ export class Stage {
 
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
-    this.scene.add(this.sun, this.sun.target, this.fill);
+    this.sun.shadow.radius = 5;
+    this.scene.add(this.sun, this.sun.target, this.rim, this.rim.target, this.fill);
 
-    this.ground = new THREE.Mesh(
-      new THREE.PlaneGeometry(1, 1).rotateX(-Math.PI / 2),
-      new THREE.MeshStandardMaterial({ roughness: 1 }),
-    );
-    this.ground.receiveShadow = true;
-    this.scene.add(this.ground);
-
-    this.sky = new THREE.Mesh(
-      new THREE.SphereGeometry(1, 24, 16),
-      new THREE.ShaderMaterial({
-        side: THREE.BackSide,
-        depthWrite: false,
-        uniforms: { top: { value: new THREE.Color() }, horizon: { value: new THREE.Color() } },
-        vertexShader: `varying vec3 direction;
-          void main() { direction = position; gl_Position = (projectionMatrix * modelViewMatrix * vec4(position, 1.0)).xyww; }`,
-        fragmentShader: `varying vec3 direction; uniform vec3 top; uniform vec3 horizon;
-          void main() {
-            float up = clamp(normalize(direction).y, 0.0, 1.0);
-            gl_FragColor = vec4(mix(horizon, top, pow(up, 0.6)), 1.0);
-            #include <colorspace_fragment>
-          }`,
-      }),
-    );
-    this.sky.renderOrder = -1;
+    // The floor has no edge: sky and floor are one backdrop, on which only shadows and lines are drawn.
+    const plane = new THREE.PlaneGeometry(1, 1).rotateX(-Math.PI / 2);
+    this.shade = new THREE.Mesh(plane, new THREE.ShadowMaterial({ fog: false, depthWrite: false }));
+    this.shade.receiveShadow = true;
+    this.grid = new THREE.Mesh(plane, gridMaterial());
+    this.sky = new THREE.Mesh(new THREE.SphereGeometry(1, 32, 32), skyMaterial());
+    this.sky.renderOrder = -3;
+    this.grid.renderOrder = -2;
+    this.shade.renderOrder = -1;
     this.sky.frustumCulled = false;
-    this.scene.add(this.sky);
+    this.scene.add(this.sky, this.grid, this.shade);
 
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.enableDamping = false;
+    this.controls.addEventListener("start", () => (this.way = null));
     this.controls.addEventListener("change", () => this.touch());
 
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -76,6 +84,7 @@ export class Stage {
 
   /** Draws if anything changed. */
   draw(): boolean {
+    if (this.way) this.goOn(this.way);
     if (!this.dirty) return false;
     this.dirty = false;
     this.sky.position.copy(this.camera.position);
@@ -94,8 +103,10 @@ export class Stage {
     this.controls.minDistance = radius / 20;
     this.controls.maxDistance = radius * 40;
 
-    this.sun.position.copy(centre).add(new THREE.Vector3(0.8, 2.2, 1.2).multiplyScalar(radius * 2));
+    this.sun.position.copy(centre).add(new THREE.Vector3(0.8, 2.4, 1.3).multiplyScalar(radius * 2));
     this.sun.target.position.copy(centre);
+    this.rim.position.copy(centre).add(new THREE.Vector3(-1.2, 0.9, -1.6).multiplyScalar(radius * 2));
+    this.rim.target.position.copy(centre);
     const reach = radius * 2.2;
     const shadow = this.sun.shadow.camera;
     [shadow.left, shadow.right, shadow.top, shadow.bottom] = [-reach, reach, reach, -reach];
@@ -105,27 +116,62 @@ export class Stage {
     this.sun.shadow.normalBias = radius * 0.006;
 
     const cell = 10 ** Math.round(Math.log10(radius)) / 2;
-    const size = cell * 800;
-    this.ground.scale.setScalar(size);
-    this.ground.position.set(0, groundHeight, 0);
-    this.ground.material.map?.repeat.setScalar(size / cell / 2);
-    this.scene.fog = new THREE.Fog(this.horizon(), radius * 8, radius * 45);
+    for (const mesh of [this.shade, this.grid]) {
+      mesh.scale.setScalar(radius * 60);
+      mesh.position.set(centre.x, groundHeight, centre.z);
+    }
+    const { uniforms } = this.grid.material;
+    uniforms.cell!.value = cell;
+    uniforms.reach!.value = radius * 16;
+    (uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
 
     this.home.target.copy(centre);
-    this.home.position.copy(centre).add(new THREE.Vector3(0.55, 0.42, 1).normalize().multiplyScalar(radius * 2.6));
-    this.goHome();
+    this.home.position.copy(centre).addScaledVector(HOME_SIDE, this.distanceFor(box));
+    this.way = null;
+    this.place(this.home.target, this.home.position);
   }
 
+  /** How far from the box's centre the camera must stand to see all of it, with some room around. */
+  private distanceFor(box: THREE.Box3): number {
+    const centre = box.getCenter(new THREE.Vector3());
+    const right = new THREE.Vector3(0, 1, 0).cross(HOME_SIDE).normalize();
+    const up = HOME_SIDE.clone().cross(right);
+    const half = Math.tan(((this.camera.fov / 2) * Math.PI) / 180) * ROOM;
+    const corner = new THREE.Vector3();
+    let distance = this.radius;
+    for (let k = 0; k < 8; k++) {
+      corner.set(k & 1 ? box.max.x : box.min.x, k & 2 ? box.max.y : box.min.y, k & 4 ? box.max.z : box.min.z).sub(centre);
+      const aside = Math.max(Math.abs(corner.dot(up)), Math.abs(corner.dot(right)) / this.camera.aspect);
+      distance = Math.max(distance, corner.dot(HOME_SIDE) + aside / half);
+    }
+    return distance;
+  }
+
+  /** The whole character in view again. */
   goHome(): void {
-    this.controls.target.copy(this.home.target);
-    this.camera.position.copy(this.home.position);
+    if (stillness.matches) return this.place(this.home.target, this.home.position);
+    this.way = { since: performance.now(), target: this.controls.target.clone(), position: this.camera.position.clone() };
+  }
+
+  private goOn(way: { since: number; target: THREE.Vector3; position: THREE.Vector3 }): void {
+    const share = Math.min((performance.now() - way.since) / HOMEWARD, 1);
+    const eased = share * share * (3 - 2 * share);
+    if (share === 1) this.way = null;
+    this.place(way.target.clone().lerp(this.home.target, eased), way.position.clone().lerp(this.home.position, eased));
+  }
+
+  private place(target: THREE.Vector3, position: THREE.Vector3): void {
+    this.controls.target.copy(target);
+    this.camera.position.copy(position);
     this.camera.updateProjectionMatrix();
     this.controls.update();
+    this.camera.updateMatrixWorld();
     this.touch();
   }
 
   /** Turns the camera about its target, by angles in radians, and scales its distance. */
   turn(aside: number, up: number, distance: number): void {
+    this.way = null;
     const offset = this.camera.position.clone().sub(this.controls.target);
     const sphere = new THREE.Spherical().setFromVector3(offset);
     sphere.theta += aside;
@@ -135,23 +181,14 @@ export class Stage {
     this.controls.update();
   }
 
-  private horizon(): THREE.Color {
-    return this.sky.material.uniforms.horizon!.value as THREE.Color;
-  }
-
-  private dress(theme: typeof LIGHT_THEME): void {
-    (this.sky.material.uniforms.top!.value as THREE.Color).set(theme.top);
-    this.horizon().set(theme.horizon);
+  private dress(theme: Theme): void {
+    const { uniforms } = this.sky.material;
+    for (const part of ["top", "horizon", "floor"] as const) (uniforms[part]!.value as THREE.Color).set(theme[part]);
+    (this.grid.material.uniforms.line!.value as THREE.Color).set(theme.line);
+    this.shade.material.opacity = theme.shadow;
     this.sun.intensity = theme.sun;
+    this.rim.intensity = theme.rim;
     this.fill.intensity = theme.fill;
-    this.ground.material.color.set(0xffffff);
-    const repeat = this.ground.material.map?.repeat.x ?? 1;
-    this.ground.material.map?.dispose();
-    this.ground.material.map = gridTexture(theme.ground, theme.line);
-    this.ground.material.map.repeat.setScalar(repeat);
-    this.ground.material.map.anisotropy = 8;
-    this.ground.material.needsUpdate = true;
-    if (this.scene.fog) this.scene.fog.color.copy(this.horizon());
     this.touch();
   }
 
@@ -166,21 +203,51 @@ export class Stage {
   }
 }
 
-/** Two by two cells with their lines. */
-function gridTexture(ground: number, line: string): THREE.CanvasTexture {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 256;
-  const pen = canvas.getContext("2d")!;
-  pen.fillStyle = `#${ground.toString(16).padStart(6, "0")}`;
-  pen.fillRect(0, 0, 256, 256);
-  pen.fillStyle = line;
-  for (const k of [0, 128]) {
-    const width = k === 0 ? 3 : 2;
-    pen.fillRect(k, 0, width, 256);
-    pen.fillRect(0, k, 256, width);
-  }
-  const texture = new THREE.CanvasTexture(canvas);
-  texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
-  texture.colorSpace = THREE.SRGBColorSpace;
-  return texture;
+/** From the floor at one's feet to the horizon to the sky overhead. */
+function skyMaterial(): THREE.ShaderMaterial {
+  return new THREE.ShaderMaterial({
+    side: THREE.BackSide,
+    depthWrite: false,
+    uniforms: { top: { value: new THREE.Color() }, horizon: { value: new THREE.Color() }, floor: { value: new THREE.Color() } },
+    vertexShader: `varying vec3 direction;
+      void main() { direction = position; gl_Position = (projectionMatrix * modelViewMatrix * vec4(position, 1.0)).xyww; }`,
+    fragmentShader: `varying vec3 direction; uniform vec3 top; uniform vec3 horizon; uniform vec3 floor;
+      void main() {
+        float up = normalize(direction).y;
+        vec3 colour = up > 0.0 ? mix(horizon, top, pow(up, 0.7)) : mix(horizon, floor, smoothstep(0.0, 0.75, -up));
+        gl_FragColor = vec4(colour, 1.0);
+        #include <colorspace_fragment>
+        // Half a step of the screen's colours, so that the slow change shows no bands.
+        gl_FragColor.rgb += (fract(sin(dot(gl_FragCoord.xy, vec2(12.9898, 78.233))) * 43758.5453) - 0.5) / 255.0;
+      }`,
+  });
+}
+
+/** Lines on the floor, every fifth stronger, fading away from the character. */
+function gridMaterial(): THREE.ShaderMaterial {
+  return new THREE.ShaderMaterial({
+    transparent: true,
+    depthWrite: false,
+    uniforms: {
+      line: { value: new THREE.Color() },
+      centre: { value: new THREE.Vector3() },
+      cell: { value: 1 },
+      reach: { value: 10 },
+    },
+    vertexShader: `varying vec3 place;
+      void main() { vec4 world = modelMatrix * vec4(position, 1.0); place = world.xyz; gl_Position = projectionMatrix * viewMatrix * world; }`,
+    fragmentShader: `varying vec3 place; uniform vec3 line; uniform vec3 centre; uniform float cell; uniform float reach;
+      float lines(vec2 at) {
+        vec2 width = fwidth(at);
+        vec2 near = abs(fract(at - 0.5) - 0.5) / max(width, 1e-6);
+        // Where a cell is thinner than some pixels its lines melt away.
+        return (1.0 - min(min(near.x, near.y), 1.0)) * (1.0 - smoothstep(0.15, 0.5, max(width.x, width.y)));
+      }
+      void main() {
+        float fade = 1.0 - smoothstep(0.15, 1.0, distance(place, centre) / reach);
+        float strength = max(0.22 * lines(place.xz / cell), 0.45 * lines(place.xz / (cell * 5.0)));
+        gl_FragColor = vec4(line, strength * fade);
+        #include <colorspace_fragment>
+      }`,
+  });
 }

@@ -7,6 +7,8 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
+/** How long anything may take [ms]: pictures drawn without a graphics card on a busy machine take long. */
+const PATIENCE = Number(process.env.PATIENCE ?? 90_000);
 const built = fileURLToPath(new URL("../../../../target/release/supple", import.meta.url));
 export const binary = process.env.SUPPLE ?? built;
 
@@ -41,6 +43,7 @@ export async function browse() {
 /** Opens the page and waits until a frame is drawn. */
 export async function visit(browser, address, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, ...options });
+  page.setDefaultTimeout(PATIENCE);
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));
   page.on("console", (message) => {
@@ -51,7 +54,7 @@ export async function visit(browser, address, options = {}) {
   return page;
 }
 
-/** Waits until something holds in the page. The picture may take long; the time is generous. */
+/** Waits until something holds in the page. */
 export function until(page, holds, argument) {
-  return page.waitForFunction(holds, argument, { timeout: Number(process.env.PATIENCE ?? 60_000), polling: 50 });
+  return page.waitForFunction(holds, argument, { timeout: PATIENCE, polling: 50 });
 }

@@ -1,29 +1,68 @@
-// Pictures of scenes as the studio shows them: node tests/pictures.mjs FOLDER [SCENE…]
+// Pictures of the studio: node tests/pictures.mjs FOLDER [NAME…]
+//
+// Without names all of them, those of the guide: `node tests/pictures.mjs ../../../docs/guide/pictures`.
 
 import { mkdirSync } from "node:fs";
 import { browse, serve, until, visit } from "./browser.mjs";
 
-const [folder = "pictures", ...scenes] = process.argv.slice(2);
+/** By name: the scene, how long it runs first [s], in which colours, with which keys and what else is done. */
+const PICTURES = {
+  hand: { scene: "hand", seconds: 1.35, choose: "index_middle" },
+  pull: { scene: "hand", seconds: 1.0, theme: "dark", pull: ["palm", -150, -60] },
+  robot: { scene: "robot", seconds: 1.6, keys: "8", choose: "left_forearm" },
+  limits: { scene: "robot", seconds: 1.0, keys: "24", theme: "dark" },
+  "tree-127": { scene: "tree:127", seconds: 1.2 },
+};
+
+const [folder = "pictures", ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const browser = await browse();
-for (const scene of scenes.length ? scenes : ["hand", "robot", "tree:127"]) {
-  const studio = await serve(scene);
+for (const name of names.length ? names : Object.keys(PICTURES)) {
+  const picture = PICTURES[name];
+  if (!picture) throw new Error(`there is no picture ${name}: ${Object.keys(PICTURES).join(", ")}`);
+  const studio = await serve(picture.scene);
   try {
-    const page = await visit(browser, studio.address, { colorScheme: process.env.THEME ?? "light" });
-    await until(page, () => window.supple.frame.time > 1.0);
-    await page.keyboard.press("Space");
-    await until(page, () => !window.supple.frame.playing);
-    for (const key of process.env.KEYS ?? "") await page.keyboard.press(key);
-    const before = await page.evaluate(() => window.supple.frames);
-    await page.evaluate(() => window.dispatchEvent(new Event("resize")));
-    await page.waitForTimeout(500);
-    const name = scene.replace(/[^a-z0-9]+/gi, "-");
-    await page.screenshot({ path: `${folder}/${name}.png` });
-    const cost = await page.evaluate(() => window.supple.cost);
-    console.log(`${folder}/${name}.png`, JSON.stringify(cost), page.problems, before);
-    await page.close();
+    await take(name, picture, studio.address);
   } finally {
     studio.stop();
   }
 }
 await browser.close();
+
+async function take(name, { seconds, theme = "light", keys = "", choose, pull }, address) {
+  const page = await visit(browser, address, { colorScheme: theme });
+  const still = () => until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+  // From the start, by single steps: the same picture however fast the machine draws.
+  await page.keyboard.press("Space");
+  await still();
+  await page.keyboard.press("Home");
+  await until(page, () => window.supple.frame.step === 0);
+  if (choose && (await page.evaluate((body) => window.supple.bodyOf(body), choose)) >= 0) {
+    await page.locator("#body").selectOption({ label: choose });
+  }
+  await page.evaluate(() => document.activeElement.blur());
+  for (const key of keys) await page.keyboard.press(key);
+  const go = async (steps) => {
+    for (let k = 0; k < steps; k++) {
+      const { step } = await page.evaluate(() => window.supple.frame);
+      await page.keyboard.press(".");
+      await until(page, (step) => window.supple.frame.step > step, step);
+    }
+  };
+  await go(Math.round(60 * seconds));
+  if (pull) {
+    const [body, right, down] = pull;
+    const [x, y] = await page.evaluate((body) => window.supple.screenOf(window.supple.bodyOf(body)), body);
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + right, y + down, { steps: 4 });
+    await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
+    await go(40);
+  }
+  await page.waitForTimeout(2500); // until what is told of the steps is told
+  const path = `${folder}/${name}.jpg`;
+  await page.screenshot({ path, type: "jpeg", quality: 82 });
+  const { calls } = await page.evaluate(() => window.supple.cost);
+  console.log(`${path}, ${calls} draw calls`, ...page.problems);
+  await page.close();
+}

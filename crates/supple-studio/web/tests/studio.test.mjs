@@ -193,6 +193,8 @@ test("a take is named, saved, opened again and replayed from the command line", 
 test("another scene opens, a wrong one is refused with words", async () => {
   await page.locator("#scene").selectOption("robot");
   await until(page, () => window.supple.scene.name === "robot" && window.supple.frame?.step > 3);
+  await page.locator("#view").focus();
+  await pause();
   await showsSomething();
   await page.locator("#parameters").fill("torques=maybe");
   await press("Enter");

@@ -1,11 +1,13 @@
 //! The solvers: ways to move the same character. A closed set, so an enum.
 
 pub mod assembly;
+mod choice;
 pub mod impulse;
 pub mod reduced;
 pub mod tree;
 
 pub use assembly::Assembly;
+pub use choice::Choice;
 pub use impulse::Impulse;
 pub use reduced::Reduced;
 
@@ -80,15 +82,16 @@ pub struct Tree {
     pub impulses: Impulses,
 }
 
+impl Tree {
+    /// A scheme with the usual settings.
+    pub const fn new(scheme: TreeScheme) -> Tree {
+        Tree { scheme, depth: 8, instructions: Instructions::Best, threads: Threads::One, impulses: Impulses::Skip }
+    }
+}
+
 impl Default for Tree {
     fn default() -> Self {
-        Tree {
-            scheme: TreeScheme::default(),
-            depth: 8,
-            instructions: Instructions::Best,
-            threads: Threads::One,
-            impulses: Impulses::Skip,
-        }
+        Tree::new(TreeScheme::default())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::maths::rotation::turned_inertia;
 use crate::maths::{Twist, Wrench};
 use crate::model::{Model, State};
 use crate::step::{Failure, Report};
+use crate::watch::{Notes, Stage};
 
 /// Steps in which a joint's error decays to about 1/e: α = 1/(DECAY h). An error C follows
 /// `v += h(−2α v − α² C)`, `C += h v`, whose eigenvalues are real for every α and within the unit circle for α h < 0.82;
@@ -29,6 +30,7 @@ pub(crate) fn acceleration_substep(
     h: f64,
     state: &mut State,
     work: &mut KktWork,
+    notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let system = &mut work.system;
     system.set_inertia(model, state);
@@ -53,8 +55,11 @@ pub(crate) fn acceleration_substep(
     let alpha = 1.0 / (DECAY * h);
     system.set_rows(model, state, |row, rate| -row.bias - 2.0 * alpha * rate - alpha * alpha * row.residual);
 
-    work.solve_symmetric()?;
-    work.move_bodies(model, h, state, |start, a| {
+    notes.mark(Stage::Forces);
+    work.solve_symmetric(notes)?;
+    let report = work.move_bodies(model, h, state, |start, a| {
         Twist::new(start.velocity.linear + a.linear * h, start.velocity.angular + a.angular * h)
-    })
+    });
+    notes.mark(Stage::Measure);
+    report
 }

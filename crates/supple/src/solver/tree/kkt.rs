@@ -17,6 +17,7 @@ use crate::maths::{Twist, Wrench};
 use crate::measure;
 use crate::model::{BodyId, BodyState, JointId, Model, State};
 use crate::step::{Failure, Report, StepError};
+use crate::watch::{Notes, Stage};
 
 /// The pivot at which a factorisation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,10 +337,12 @@ impl KktWork {
     }
 
     /// Factors the assembled system, which is symmetric, and solves it into `x`.
-    pub(super) fn solve_symmetric(&mut self) -> Result<(), Failure> {
+    pub(super) fn solve_symmetric(&mut self, notes: &mut Notes) -> Result<(), Failure> {
         self.ldlt.factor(&self.system).map_err(Singular::failure)?;
+        notes.mark(Stage::Factor);
         self.system.load(&mut self.x);
         self.ldlt.solve(&self.system, &mut self.x);
+        notes.mark(Stage::Solve);
         Ok(())
     }
 
@@ -388,11 +391,17 @@ pub(crate) fn exact_substep(
     h: f64,
     state: &mut State,
     work: &mut KktWork,
+    notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let options = Options { derivatives: Derivatives::Exact, gyroscopic: Gyroscopic::Split };
     work.system.assemble(model, input, state, h, options).unwrap_or_else(|Uncoupled(_)| panic!("{CHECKED}"));
+    notes.mark(Stage::Forces);
     work.ldu.factor(&work.system).map_err(Singular::failure)?;
+    notes.mark(Stage::Factor);
     work.system.load(&mut work.x);
     work.ldu.solve(&work.system, &mut work.x);
-    work.move_bodies(model, h, state, |_, end| end)
+    notes.mark(Stage::Solve);
+    let report = work.move_bodies(model, h, state, |_, end| end);
+    notes.mark(Stage::Measure);
+    report
 }

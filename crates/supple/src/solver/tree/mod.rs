@@ -24,6 +24,7 @@ use crate::maths::small::V3;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report, Span, StepError};
+use crate::watch::{Notes, Stage};
 use couple::Couple;
 use midpoint::MidpointWork;
 use plan::{FLIPPED, Link, NONE, Plan};
@@ -36,7 +37,6 @@ pub(crate) struct TreeWork {
     #[cfg(target_arch = "x86_64")]
     four: Option<Box<Sweep<Four>>>,
     couple: Couple,
-    impulses: Vec<Wrench>,
     /// Made when a scheme first asks for it.
     kkt: Option<kkt::KktWork>,
     midpoint: Option<MidpointWork>,
@@ -59,15 +59,10 @@ impl TreeWork {
             one,
             #[cfg(target_arch = "x86_64")]
             four: None,
-            impulses: Vec::new(),
             kkt: None,
             midpoint: None,
             general: None,
         }
-    }
-
-    pub(crate) fn joint_impulses(&self) -> &[Wrench] {
-        &self.impulses
     }
 
     /// Makes the arrays fit the instructions asked for.
@@ -109,9 +104,10 @@ pub(crate) fn substep(
     span: Span,
     state: &mut State,
     work: &mut TreeWork,
+    notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let Span { h, after, .. } = span;
-    work.impulses.clear();
+    let settings = Tree { impulses: notes.keeps(settings.impulses), ..settings };
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         if is_general(model, input) {
             let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
@@ -119,9 +115,11 @@ pub(crate) fn substep(
         }
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));
-        let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, midpoint)?;
+        let scratch = (&mut *midpoint, &mut *notes);
+        let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, scratch)?;
         if settings.impulses == Impulses::Keep {
-            midpoint.joint_impulses(model, &work.plan, &mut work.impulses);
+            midpoint.joint_impulses(model, &work.plan, notes);
+            notes.mark(Stage::Measure);
         }
         return Ok(report);
     }
@@ -129,26 +127,26 @@ pub(crate) fn substep(
         TreeScheme::Midpoint(_) => unreachable!("done above"),
         TreeScheme::Published => {
             work.use_instructions(settings.instructions);
-            let TreeWork { plan, one, couple, impulses, .. } = work;
+            let TreeWork { plan, one, couple, .. } = work;
             match one {
-                One::Fused(sweep) => published(model, input, settings, h, state, plan, sweep, couple, impulses),
-                One::Baseline(sweep) => published(model, input, settings, h, state, plan, sweep, couple, impulses),
+                One::Fused(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
+                One::Baseline(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
             }
         }
         TreeScheme::Exact => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
-            let report = kkt::exact_substep(model, input, h, state, kkt)?;
+            let report = kkt::exact_substep(model, input, h, state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
-                kkt.joint_impulses(model, &mut work.impulses);
+                kkt.joint_impulses(model, &mut notes.impulses);
             }
             Ok(report)
         }
         TreeScheme::Acceleration => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
-            let report = acceleration::acceleration_substep(model, input, h, state, kkt)?;
+            let report = acceleration::acceleration_substep(model, input, h, state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
-                kkt.joint_impulses(model, &mut work.impulses);
-                work.impulses.iter_mut().for_each(|force| *force = *force * h);
+                kkt.joint_impulses(model, &mut notes.impulses);
+                notes.impulses.iter_mut().for_each(|force| *force = *force * h);
             }
             Ok(report)
         }
@@ -168,11 +166,13 @@ fn published<T: Real>(
     plan: &Plan,
     sweep: &mut Sweep<T>,
     couple: &mut Couple,
-    impulses: &mut Vec<Wrench>,
+    notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let keep = if settings.impulses == Impulses::Keep || !couple.is_empty() { Keep::Yes } else { Keep::No };
     sweep.gather(plan, &[state]);
+    notes.mark(Stage::Check);
     let limits = sweep.up(plan, model, &[input], h, keep, settings.threads);
+    notes.mark(Stage::Factor); // one sweep: forces, blocks and factors of a node together
     let mut solves = 1;
     let measured = if couple.is_empty() {
         sweep.down(plan, h, settings.threads)
@@ -180,11 +180,13 @@ fn published<T: Real>(
         solves = couple.join(model, plan, sweep, h);
         sweep.place(plan, h)
     };
+    notes.mark(Stage::Solve);
     check(model, state, plan, sweep, &measured)?;
     if settings.impulses == Impulses::Keep {
-        joint_impulses(model, plan, sweep, impulses);
+        joint_impulses(model, plan, sweep, &mut notes.impulses);
     }
     sweep.scatter(plan, &mut [state]);
+    notes.mark(Stage::Measure);
     Ok(Report { solves, ..report(plan, &measured, limits) })
 }
 
@@ -269,7 +271,6 @@ pub(crate) fn substep_four(
         if !has_fused() || !work.couple.is_empty() || work.plan.nodes.iter().any(|n| n.link == Link::General(6)) {
             return None;
         }
-        work.impulses.clear();
         let TreeWork { plan, four, .. } = work;
         let sweep = four.get_or_insert_with(|| Box::new(Sweep::new(plan)));
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);

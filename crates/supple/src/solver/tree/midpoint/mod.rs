@@ -20,10 +20,12 @@ mod newton;
 use super::plan::Plan;
 use crate::input::Input;
 use crate::maths::Wrench;
+use crate::maths::rotation::turned_inertia;
 use crate::measure;
 use crate::model::{BodyId, Model, State};
 use crate::solver::Mode;
-use crate::step::{Failure, Report};
+use crate::step::{Cause, Failure, Report};
+use crate::watch::{Notes, Stage};
 use equations::{Moment, Outside, Part, Rule, Sums, Trial, gather, scatter};
 use glam::DVec3;
 use newton::Newton;
@@ -99,11 +101,12 @@ pub(super) fn substep(
     (h, after): (f64, f64),
     state: &mut State,
     plan: &Plan,
-    work: &mut MidpointWork,
+    (work, notes): (&mut MidpointWork, &mut Notes),
 ) -> Result<Report, Failure> {
     gather(plan, state, &mut work.now);
+    notes.mark(Stage::Check);
     let settings = Settings::new(mode, depth);
-    let mut run = Run { model, input, settings, plan, work, report: Report::default() };
+    let mut run = Run { model, input, settings, plan, work, notes, report: Report::default() };
     run.advance(h, after, 0);
     let mut report = run.report;
     if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
@@ -112,14 +115,17 @@ pub(super) fn substep(
     scatter(plan, &work.now, state);
     let gap = measure::joint_gap(model, state);
     (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
+    notes.mark(Stage::Measure);
     Ok(report)
 }
 
 impl MidpointWork {
     /// The impulse of each joint on its child over the last part of the last step.
-    pub(super) fn joint_impulses(&self, model: &Model, plan: &Plan, impulses: &mut Vec<Wrench>) {
-        impulses.resize(model.joints().len(), Wrench::ZERO);
-        equations::joint_impulses(plan, &self.trial, impulses);
+    pub(super) fn joint_impulses(&self, model: &Model, plan: &Plan, notes: &mut Notes) {
+        notes.impulses.resize(model.joints().len(), Wrench::ZERO);
+        equations::joint_impulses(plan, &self.trial, &mut notes.impulses);
+        // After a last resort that stayed where it was, nothing is known of them.
+        notes.impulses.iter_mut().filter(|impulse| !impulse.is_finite()).for_each(|impulse| *impulse = Wrench::ZERO);
     }
 }
 
@@ -138,6 +144,7 @@ struct Run<'a> {
     settings: Settings,
     plan: &'a Plan,
     work: &'a mut MidpointWork,
+    notes: &'a mut Notes,
     report: Report,
 }
 
@@ -166,8 +173,10 @@ impl<'a> Run<'a> {
     /// Advances `now` by h.
     fn advance(&mut self, h: f64, after: f64, depth: u32) {
         let may_halve = depth < self.settings.depth;
-        if may_halve && self.rotation(h) > self.settings.guard {
+        let (rotation, fastest) = self.rotation(h);
+        if may_halve && rotation > self.settings.guard {
             self.report.rotation_halvings += 1;
+            self.report.note(self.body(fastest), Cause::Turning);
             return self.halves(h, after, depth);
         }
         let before = self.part(Rule::Midpoint, h, after).energy(&self.work.now);
@@ -179,15 +188,21 @@ impl<'a> Run<'a> {
             let part = self.part(rule, h, after);
             if let Some(sums) = self.newton(&part) {
                 self.settle(&part);
-                if self.energy_kept(&part, before, &sums) {
-                    return self.accept(rule, sums);
+                let kept = self.energy_kept(&part, before, &sums);
+                self.notes.mark(Stage::Close);
+                if kept {
+                    return self.accept(rule, h, sums);
                 }
+                self.report.note(self.body(self.most_energetic()), Cause::Energy);
+            } else {
+                self.report.note(self.body(self.most_corrected()), Cause::Convergence);
             }
         }
         self.report.fallbacks += 1;
         if may_halve {
             self.halves(h, after, depth);
         } else {
+            self.report.note(self.body(self.most_corrected()), Cause::Resort);
             self.last_resort(h, after, before);
         }
     }
@@ -197,24 +212,63 @@ impl<'a> Run<'a> {
         self.advance(0.5 * h, after, depth + 1);
     }
 
-    /// The largest rotation of a joint, or of a floating body, that its velocity would make in `h` \[rad\].
+    fn body(&self, node: usize) -> BodyId {
+        BodyId(self.plan.nodes[node].body)
+    }
+
+    /// The node that the last pass of Newton moved most: where it failed.
+    fn most_corrected(&self) -> usize {
+        let size = |i: usize| {
+            let (dx, rho) = self.work.newton.moved[i];
+            let size = rho.length().max(dx.length() / self.plan.reach);
+            if size.is_nan() { f64::INFINITY } else { size }
+        };
+        self.largest(size)
+    }
+
+    /// The node with the most energy of motion in the trial.
+    fn most_energetic(&self) -> usize {
+        let energy = |i: usize| {
+            let (body, m) = (self.model.body(self.body(i)), &self.work.next[i]);
+            body.mass * m.v.length_squared() + m.w.dot(turned_inertia(m.q, body.inertia) * m.w)
+        };
+        self.largest(energy)
+    }
+
+    /// The first node with the largest of something.
+    fn largest(&self, of: impl Fn(usize) -> f64) -> usize {
+        let mut best = (1, f64::NEG_INFINITY);
+        for i in 1..self.plan.nodes.len() {
+            let x = of(i);
+            if x > best.1 {
+                best = (i, x);
+            }
+        }
+        best.0
+    }
+
+    /// The largest rotation of a joint, or of a floating body, that its velocity would make in `h` \[rad\], and its node.
     ///
     /// A spring too stiff for h turns the velocity round within the part: it counts by `1/(1 + h²k/4I)`.
-    fn rotation(&self, h: f64) -> f64 {
+    fn rotation(&self, h: f64) -> (f64, usize) {
         let now = &self.work.now;
-        let mut largest = 0.0f64;
+        let (mut largest, mut fastest) = (0.0f64, 1);
         for (i, node) in self.plan.nodes.iter().enumerate().skip(1) {
             let rate = (now[i].w - now[node.parent as usize].w).length();
             let scale = self.input.scales(&self.input.joint(node.joint as usize)).0;
             let stiff = 0.25 * h * h * node.stiffness * scale / node.joint_inertia.0;
-            largest = largest.max(rate / (1.0 + stiff));
+            let rate = rate / (1.0 + stiff);
+            if rate > largest {
+                (largest, fastest) = (rate, i);
+            }
         }
-        largest * h
+        (largest * h, fastest)
     }
 
     /// Newton's method from the predicted pose. A factorisation is kept while five more passes with it would do.
     fn newton(&mut self, part: &Part<'_>) -> Option<Sums> {
         let MidpointWork { now, trial, newton, outside, .. } = &mut *self.work;
+        let notes = &mut *self.notes;
         let plan = self.plan;
         let tolerance = self.settings.tolerance;
         let parent = |i: usize| plan.nodes[i].parent as usize;
@@ -234,15 +288,19 @@ impl<'a> Run<'a> {
                 last = f64::INFINITY;
             }
             active = sums.limits;
+            notes.mark(Stage::Forces);
             if refactor {
                 self.report.factorisations += 1;
-                if !newton.factor(parent) {
+                let regular = newton.factor(parent);
+                notes.mark(Stage::Factor);
+                if !regular {
                     return None;
                 }
             }
             newton.solve(parent);
             self.report.solves += 1;
             let correction = part.correct(newton, plan.reach, now, trial);
+            notes.mark(Stage::Solve);
             if correction.is_nan() || correction > 3.0 {
                 return None;
             }
@@ -306,7 +364,8 @@ impl<'a> Run<'a> {
         kinetic.max(self.plan.mass * self.input.gravity.length() * self.plan.reach).max(work.abs())
     }
 
-    fn accept(&mut self, rule: Rule, sums: Sums) {
+    fn accept(&mut self, rule: Rule, h: f64, sums: Sums) {
+        self.notes.part = h;
         std::mem::swap(&mut self.work.now, &mut self.work.next);
         self.report.substeps += 1;
         self.report.limits_active = self.report.limits_active.max(sums.limits);
@@ -360,6 +419,7 @@ impl<'a> Run<'a> {
         }
         self.work.next.iter_mut().for_each(|m| m.memory.force = DVec3::ZERO);
         self.report.resorts += 1;
-        self.accept(Rule::Backward, sums);
+        self.notes.mark(Stage::Solve);
+        self.accept(Rule::Backward, h, sums);
     }
 }
