@@ -41,6 +41,8 @@ pub struct Report {
     pub corrections: u32,
     /// Iterations of a linear solver in all corrections.
     pub iterations: u32,
+    /// Largest error that the corrections met, of joints, prescribed motions and grips \[m, rad\].
+    pub residual_before: f64,
     /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
     pub residual: f64,
 }
@@ -61,6 +63,7 @@ impl Report {
             limits_active: self.limits_active.max(later.limits_active),
             corrections: self.corrections + later.corrections,
             iterations: self.iterations + later.iterations,
+            residual_before: self.residual_before.max(later.residual_before),
             ..later
         }
     }
@@ -403,6 +406,7 @@ pub fn step_crowd(
         report.limits_active = report.limits_active.max(one.limits_active);
         report.corrections = report.corrections.max(one.corrections);
         report.iterations = report.iterations.max(one.iterations);
+        report.residual_before = report.residual_before.max(one.residual_before);
         report.residual = report.residual.max(one.residual);
         k += advanced;
     }
