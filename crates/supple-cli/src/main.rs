@@ -3,6 +3,7 @@
 //! Figures go to standard output, everything else to standard error. Exit status: 0 done, 1 the run failed, 2 the call
 //! or a file is wrong.
 
+mod assemble;
 mod bench;
 mod cores;
 mod error;
@@ -40,6 +41,7 @@ enum Command {
     View(view::ViewArgs),
     Simulate(simulate::SimulateArgs),
     Render(render::RenderArgs),
+    Assemble(assemble::AssembleArgs),
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Scenes(scenes::ScenesArgs),
@@ -77,6 +79,7 @@ fn run() -> Result<ExitCode, Error> {
         Some(Command::View(args)) => view::run(args, &terminal)?,
         Some(Command::Simulate(args)) => simulate::run(args, &terminal)?,
         Some(Command::Render(args)) => render::run(args, &terminal)?,
+        Some(Command::Assemble(args)) => assemble::run(args, &terminal)?,
         Some(Command::Bench(args)) => bench::run(args, &terminal)?,
         Some(Command::Inspect(args)) => inspect::run(args, &terminal)?,
         Some(Command::Scenes(args)) => scenes::run(args, &terminal)?,

@@ -140,7 +140,7 @@ fn write_frame(out: &mut impl Write, model: &Model, state: &State) -> io::Result
 }
 
 /// A field of a CSV row, in quotes where its letters need them (RFC 4180).
-fn csv_field(text: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn csv_field(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\"")).into()
     } else {

@@ -2,14 +2,14 @@
 
 use crate::error::{Error, scene_names};
 use crate::output;
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, count, figure};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
-use supple::Scene;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
+use supple::{Scene, State};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -95,6 +95,20 @@ pub(crate) fn open(text: &str) -> Result<Scene, Error> {
         ));
     }
     Scene::parse(text).map_err(|e| Error::scene(&e, text))
+}
+
+/// The state to run a scene from. One that arrives broken is brought together, and that is said.
+pub(crate) fn start(scene: &Scene, terminal: &Terminal) -> Result<State, Error> {
+    let (state, report) = scene.assembled_start().map_err(|e| Error::step(&e, "the start of the scene"))?;
+    if let Some(report) = report {
+        terminal.note(format_args!(
+            "the scene starts broken, joints open by up to {} (m, rad): assembled in {}, {} left",
+            figure(report.error_before),
+            count(report.outer as usize, "iteration", "iterations"),
+            figure(report.error_after),
+        ));
+    }
+    Ok(state)
 }
 
 /// Whether the text looks like a path: names of scenes have neither dots nor slashes before their parameters.

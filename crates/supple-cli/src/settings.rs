@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
-use supple::solver::assembly::{Cut, Linear, Scheme};
+use supple::solver::assembly::{Budget, Cut, Linear, Scheme};
 use supple::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
 use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
@@ -242,6 +242,18 @@ pub(crate) fn number(text: &str) -> Option<f64> {
         None => plain(text)?,
     };
     value.is_finite().then_some(value)
+}
+
+/// The budget of `--budget`, in microseconds: solver assembly alone keeps one.
+pub(crate) fn budget(text: &str, input: &Input) -> Result<Budget, Error> {
+    let Solver::Assembly(_) = input.solver else {
+        let what = format!("--budget is kept by solver assembly, and {} runs", input.solver.name());
+        return Err(Error::setting(what, "give --solver assembly, or leave it out"));
+    };
+    number(text)
+        .filter(|us| (1.0..=1e9).contains(us))
+        .map(Budget::new)
+        .ok_or_else(|| Error::setting(format!("--budget cannot be \"{text}\""), "give microseconds, from 1 to 1e9"))
 }
 
 /// The step's length is sought between these \[s\]: below, time stands still beside rounding; above, nothing is a motion.

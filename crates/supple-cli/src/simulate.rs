@@ -10,7 +10,8 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use supple::{Input, Scene, Work, measure, step};
+use supple::solver::assembly::Budget;
+use supple::{Input, Scene, Solver, Work, measure, step};
 
 /// Run a scene without a window
 #[derive(Args, Debug)]
@@ -25,6 +26,9 @@ pub(crate) struct SimulateArgs {
     seconds: String,
     #[command(flatten)]
     run: RunArgs,
+    /// Microseconds that the corrections of solver assembly may take in a step: turned into iterations
+    #[arg(long, value_name = "US", allow_hyphen_values = true)]
+    budget: Option<String>,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
@@ -55,7 +59,27 @@ struct Report {
     state_hash: String,
     limits_active_max: u32,
     tiers: Tiers,
+    corrections: Corrections,
     settings: Settings,
+}
+
+/// What the corrections of joints took; zeros for a solver that makes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+struct Corrections {
+    /// In all steps.
+    count: u64,
+    /// Iterations of linear solvers in all of them.
+    iterations: u64,
+    /// Largest error left after a step \[m, rad\].
+    residual_max: f64,
+}
+
+impl Corrections {
+    fn add(&mut self, step: &supple::Report) {
+        self.count += u64::from(step.corrections);
+        self.iterations += u64::from(step.iterations);
+        self.residual_max = self.residual_max.max(step.residual);
+    }
 }
 
 /// How often the run needed more than the plain midpoint rule over a whole step.
@@ -118,6 +142,9 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         Opened::Scene(scene) => scene,
         Opened::Takes(scene, file) => {
             args.run.refuse_for_take()?;
+            if args.budget.is_some() {
+                return Err(Error::setting("a take has its iterations recorded", "leave out --budget"));
+            }
             if !args.output.is_empty() {
                 return Err(Error::setting(
                     "a take that is done again writes no file yet",
@@ -128,11 +155,12 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         }
     };
     let input = args.run.input(&scene)?;
+    let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
     let files = Files::check(&args.output, &["csv", "json"])?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
-    let report = simulate(&scene, input, steps, &mut trajectories, terminal)?;
+    let report = simulate(&scene, input, budget, steps, &mut trajectories, terminal)?;
 
     for trajectory in trajectories {
         trajectory.finish()?;
@@ -156,17 +184,19 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
 fn simulate(
     scene: &Scene,
     mut input: Input,
+    mut budget: Option<Budget>,
     steps: usize,
     trajectories: &mut [Trajectory],
     terminal: &Terminal,
 ) -> Result<Report, Error> {
     let model = &scene.model;
-    let mut state = scene.state.clone();
+    let mut state = crate::scenes::start(scene, terminal)?;
     let mut work = Work::new(model);
     let mut times = Vec::with_capacity(steps);
     let mut most = supple::Report::default();
     let mut fallbacks = 0;
-    let mut tiers = Tiers::default();
+    let (mut tiers, mut corrections) = (Tiers::default(), Corrections::default());
+    let asked = input.solver;
     let mut finite = true;
 
     scene.direct(state.time, &mut input);
@@ -183,6 +213,9 @@ fn simulate(
     for k in 0..steps {
         let time = state.time;
         scene.direct(time, &mut input);
+        if let (Some(budget), Solver::Assembly(asked)) = (&budget, asked) {
+            input.solver = Solver::Assembly(budget.settings(asked));
+        }
         let start = Instant::now();
         let result = step(model, &input, &mut state, &mut work);
         times.push(start.elapsed());
@@ -199,6 +232,10 @@ fn simulate(
         most.limits_active = most.limits_active.max(done.limits_active);
         fallbacks += u64::from(done.fallbacks);
         tiers.add(&done);
+        corrections.add(&done);
+        if let Some(budget) = &mut budget {
+            budget.learn(&done, 1e6 * times[k].as_secs_f64());
+        }
         if energy_at_every_step {
             highest = highest.max(measure::energy(model, &input, &state).total());
         }
@@ -232,6 +269,7 @@ fn simulate(
         state_hash: format!("{:016x}", state.hash()),
         limits_active_max: most.limits_active,
         tiers,
+        corrections,
         settings,
     })
 }
@@ -287,6 +325,17 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
     }
     if report.tiers != Tiers::default() {
         pairs.push(("tiers used", report.tiers.words()));
+    }
+    if report.corrections != Corrections::default() {
+        let Corrections { count, iterations, residual_max } = report.corrections;
+        let each = |n: u64| figure(n as f64 / report.steps as f64);
+        let text = format!(
+            "{} a step, {} iterations, {} m or rad left at most",
+            each(count),
+            each(iterations),
+            figure(residual_max)
+        );
+        pairs.push(("corrections", text));
     }
     if !report.finite {
         pairs.push(("finite", "no: a number of the run overflowed".into()));

@@ -13,7 +13,7 @@ fn version_and_help() {
     assert_eq!(stdout(&version), format!("supple {}\n", env!("CARGO_PKG_VERSION")));
     let help = supple(&["--help"]);
     assert!(help.status.success());
-    for word in ["view", "simulate", "render", "bench", "inspect", "scenes", "completions"] {
+    for word in ["view", "simulate", "render", "assemble", "bench", "inspect", "scenes", "completions"] {
         assert!(stdout(&help).contains(word), "{word}");
     }
 }
@@ -89,7 +89,7 @@ fn a_wrong_call_has_a_code_too() {
 }
 
 /// The keys that a report promises.
-const REPORT_KEYS: [&str; 19] = [
+const REPORT_KEYS: [&str; 20] = [
     "scene",
     "solver",
     "dt",
@@ -108,6 +108,7 @@ const REPORT_KEYS: [&str; 19] = [
     "state_hash",
     "limits_active_max",
     "tiers",
+    "corrections",
     "settings",
 ];
 
@@ -402,4 +403,65 @@ fn completions_are_printed() {
         assert!(output.status.success(), "{shell}");
         assert!(stdout(&output).contains("simulate"), "{shell}");
     }
+}
+
+#[test]
+fn a_broken_pose_is_assembled() {
+    let (document, table) = (fresh_file("crowd.json"), fresh_file("crowd.csv"));
+    let words = ["assemble", "crowd_of_two", "-o", document.to_str().unwrap(), "-o", table.to_str().unwrap()];
+    let output = supple(&words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("758 rows") && said.contains("left_hands") && said.contains("closed"), "{said}");
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&document).unwrap()).unwrap();
+    assert_eq!((&report["rows"], &report["closed"]), (&758.into(), &true.into()));
+    assert!(report["error_before"].as_f64().unwrap() > 0.5 && report["error_after"].as_f64().unwrap() <= 1e-6);
+    let residuals = report["residuals"].as_array().unwrap();
+    assert_eq!(residuals.len(), 178);
+    assert!(residuals.iter().all(|r| r["distance"].as_f64().unwrap() <= 1e-6 && r["angle"].as_f64().unwrap() <= 1e-6));
+    assert_eq!(report["poses"].as_array().unwrap().len(), 176);
+    let text = std::fs::read_to_string(&table).unwrap();
+    assert_eq!((text.lines().count(), text.lines().next()), (177, Some("body,x,y,z,qw,qx,qy,qz")));
+    // Too few iterations are told, and the settings are those of solver assembly.
+    let short = json(&["assemble", "crowd_of_two", "--set", "outer=1", "--json"]);
+    assert_eq!((&short["closed"], &short["outer"]), (&false.into(), &1.into()));
+    assert!(refused(&["assemble", "crowd_of_two", "--set", "tree.depth=4"]).contains("cli/setting"));
+}
+
+#[test]
+fn a_scene_that_starts_broken_is_assembled_aloud() {
+    let output = supple(&["simulate", "bar", "--seconds", "0.1", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("starts broken"), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(report["solver"], "assembly");
+    // From an assembled pose nothing is flung about: without forces the bar rests.
+    assert!(report["energy"]["max"].as_f64().unwrap() < 1e-9, "{report}");
+    assert!(!stderr(&supple(&["simulate", "chain:3", "--seconds", "0.1"])).contains("broken"));
+}
+
+#[test]
+fn a_budget_is_kept_in_iterations() {
+    let run = |budget: &str| json(&["simulate", "plate", "--seconds", "1", "--budget", budget, "--json"]);
+    let (little, plenty) = (run("1"), run("1e6"));
+    let count = |report: &serde_json::Value| report["corrections"]["count"].as_u64().unwrap();
+    assert_eq!(count(&little), 60, "one linearisation a step");
+    assert!(count(&plenty) > 60);
+    let left = |report: &serde_json::Value| report["corrections"]["residual_max"].as_f64().unwrap();
+    assert!(left(&little) > left(&plenty), "{little} {plenty}");
+    assert!(refused(&["simulate", "plate", "--budget", "0"]).contains("cli/setting"));
+    assert!(refused(&["simulate", "chain", "--budget", "100"]).contains("assembly"));
+}
+
+#[test]
+fn the_assembly_bench_has_its_form() {
+    let document = json(&["bench", "assembly", "--scene", "crowd_of_two", "--json"]);
+    assert_eq!(document["bench"], "assembly");
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for key in ["scene", "outer", "inner", "ms", "error_before", "error_after", "published_ms"] {
+        assert!(rows.iter().all(|row| !row[key].is_null() || key == "published_ms"), "{key}");
+    }
+    assert_eq!((&rows[0]["outer"], &rows[0]["inner"], &rows[0]["rows"]), (&6.into(), &30.into(), &758.into()));
+    assert!(rows[1]["error_after"].as_f64().unwrap() <= 1e-3, "the default closes to a millimetre");
 }

@@ -42,6 +42,8 @@ pub struct Report {
     pub corrections: u32,
     /// Iterations of a linear solver in all corrections.
     pub iterations: u32,
+    /// Largest error that the corrections met, of joints, prescribed motions and grips \[m, rad\].
+    pub residual_before: f64,
     /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
     pub residual: f64,
     /// The worst that made the step divide itself, and where; none when every part went well at once.
@@ -103,6 +105,7 @@ impl Report {
             limits_active: self.limits_active.max(later.limits_active),
             corrections: self.corrections + later.corrections,
             iterations: self.iterations + later.iterations,
+            residual_before: self.residual_before.max(later.residual_before),
             trouble: Trouble::worse(self.trouble, later.trouble),
             ..later
         }
@@ -477,6 +480,7 @@ pub fn step_crowd(
         report.limits_active = report.limits_active.max(one.limits_active);
         report.corrections = report.corrections.max(one.corrections);
         report.iterations = report.iterations.max(one.iterations);
+        report.residual_before = report.residual_before.max(one.residual_before);
         report.residual = report.residual.max(one.residual);
         report.trouble = Trouble::worse(report.trouble, one.trouble);
         k += advanced;

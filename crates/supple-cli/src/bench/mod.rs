@@ -1,6 +1,7 @@
 //! `supple bench`: the papers' experiments by name, the published figure beside the measured one; and what the default
 //! step promises, measured.
 
+mod assembly;
 mod chain;
 mod drag;
 mod hand;
@@ -41,6 +42,8 @@ enum Name {
     Stiffness(stiffness::StiffnessArgs),
     /// Characters dragged by a target that moves at up to 20 m/s
     Drag(drag::DragArgs),
+    /// Broken poses brought together, frames of posing and shaking [Faure 1998]
+    Assembly(assembly::AssemblyArgs),
     /// Time per step of closed loops against the number of bodies
     Loops(loops::LoopsArgs),
     #[command(external_subcommand)]
@@ -48,13 +51,14 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 7] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("whip", "gaps, energy, error and work of undamped whips at frame-size steps, beside the published step"),
     ("stiffness", "the longest step at which an undamped chain stays bounded, by stiffness"),
     ("drag", "characters dragged by a target that moves at up to 20 m/s"),
     ("loops", "time per step of closed loops against the number of bodies"),
+    ("assembly", "broken poses brought together, frames of posing and shaking [Faure 1998]"),
 ];
 
 /// Runs a bench, or lists them.
@@ -65,6 +69,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Whip(args)) => whip::run(args, terminal),
         Some(Name::Stiffness(args)) => stiffness::run(args, terminal),
         Some(Name::Drag(args)) => drag::run(args, terminal),
+        Some(Name::Assembly(args)) => assembly::run(args, terminal),
         Some(Name::Loops(args)) => loops::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),

@@ -757,7 +757,7 @@ fn warnings(model: &Model) -> Vec<Warning> {
             code: "model/loop",
             part: format!("joint \"{}\"", model.joint(*id).name),
             what: "it closes a loop".into(),
-            remedy: "solver tree refuses loops so far: leave the joint out, or replace it by an anchor spring".into(),
+            remedy: "solvers tree and reduced refuse loops: use solver impulse or assembly, or an anchor spring in its place".into(),
         });
     }
     out

@@ -21,8 +21,11 @@ mod tree;
 
 use crate::input::Input;
 use crate::maths::{Pose, Twist};
+use crate::measure;
 use crate::model::{Model, ModelError, State};
+use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
+use crate::step::{StepError, Work, assemble};
 use glam::{DMat3, DQuat, DVec3};
 use parameters::Parameters;
 
@@ -266,6 +269,18 @@ impl SceneError {
 }
 
 impl Scene {
+    /// The state to run from: that of the scene or, when its joints are open, one in which they are brought together, with what that took.
+    pub fn assembled_start(&self) -> Result<(State, Option<AssemblyReport>), StepError> {
+        let settings = Assembly { outer: 100, ..Assembly::default() };
+        let gap = measure::joint_gap(&self.model, &self.state);
+        let mut state = self.state.clone();
+        if gap.distance <= settings.tolerance && gap.tilt <= settings.tolerance {
+            return Ok((state, None));
+        }
+        let report = assemble(&self.model, &settings, &[], &mut state, &mut Work::new(&self.model))?;
+        Ok((state, Some(report)))
+    }
+
     /// The scene asked for, such as `hand` or `chain:100,stiffness=10,damping=0.01`.
     pub fn parse(text: &str) -> Result<Scene, SceneError> {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));

@@ -10,6 +10,10 @@ fn scenes() -> Vec<Scene> {
     names.map(|name| Scene::parse(name).unwrap_or_else(|e| panic!("{name}: {e}"))).collect()
 }
 
+/// Scenes whose joints are open at the start, and those with loops.
+const BROKEN: [&str; 2] = ["bar", "crowd_of_two"];
+const LOOPS: [&str; 2] = ["crowd_of_two", "lattice"];
+
 fn scene(text: &str) -> Scene {
     Scene::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
@@ -28,11 +32,18 @@ fn refusal(text: &str) -> (&'static str, String, String) {
 fn every_scene_is_closed_and_finite_at_the_start() {
     for scene in scenes() {
         let gap = measure::joint_gap(&scene.model, &scene.state);
-        // Rounding of lengths up to a few tens of metres.
-        assert!(gap.distance < 1e-12 && gap.tilt < 1e-12, "{}: {gap:?}", scene.name);
+        if BROKEN.contains(&scene.name.as_str()) {
+            assert!(gap.distance > 0.1, "{}: {gap:?}", scene.name);
+        } else {
+            // Rounding of lengths up to a few tens of metres.
+            assert!(gap.distance < 1e-12 && gap.tilt < 1e-12, "{}: {gap:?}", scene.name);
+        }
         assert!(scene.state.is_finite(), "{}", scene.name);
-        assert!(scene.model.warnings().is_empty(), "{}: {:?}", scene.name, scene.model.warnings());
-        assert!(scene.model.topology().is_tree(), "{}", scene.name);
+        let loops = LOOPS.contains(&scene.name.as_str());
+        assert_eq!(scene.model.topology().is_tree(), !loops, "{}", scene.name);
+        let warnings = scene.model.warnings();
+        assert!(warnings.iter().all(|w| loops && w.code == "model/loop"), "{}: {warnings:?}", scene.name);
+        scene.input.solver.takes(&scene.model, &scene.input).unwrap_or_else(|e| panic!("{}: {e}", scene.name));
     }
 }
 
@@ -260,5 +271,44 @@ fn direction_does_not_grow_the_lists_and_leaves_other_entries_alone() {
         assert_eq!(own, (input.targets.len(), input.drags.len(), input.wrenches.len() - 1), "{}", scene.name);
         assert_eq!(input.wrenches.last(), Some(&marker), "{}", scene.name);
         assert!(input.wrenches.iter().all(|(body, w)| body.index() < scene.model.bodies().len() && w.is_finite()));
+    }
+}
+
+#[test]
+fn scenes_after_faure_have_their_size() {
+    let rows = |scene: &Scene| scene.model.joints().iter().map(|joint| joint.mask.rows()).sum::<usize>();
+    for (name, bodies, expected) in
+        [("crowd_of_two", 176, 758), ("lattice", 56, 261), ("plate", 28, 108), ("bar", 3, 6)]
+    {
+        let scene = scene(name);
+        assert_eq!((scene.model.bodies().len(), rows(&scene)), (bodies, expected), "{name}");
+    }
+    // The corner that is led is the far one, and both corners are where their grips hold them at the start.
+    let lattice = scene("lattice");
+    let mut input = Input { dt: 1e-9, ..lattice.input.clone() };
+    lattice.direct(0.0, &mut input);
+    for grip in &input.grips {
+        let pose = lattice.state.bodies[grip.body.index()].pose();
+        assert!((pose.transform_point(grip.point) - grip.target).length() < 1e-9, "{grip:?}");
+    }
+}
+
+#[test]
+fn broken_scenes_come_together() {
+    for scene in scenes() {
+        let (state, report) = scene.assembled_start().unwrap();
+        match report {
+            None => assert_eq!(state, scene.state, "{}", scene.name),
+            Some(report) => {
+                println!(
+                    "{}: {:.2} to {:.1e} in {}",
+                    scene.name, report.error_before, report.error_after, report.outer
+                );
+                assert!(BROKEN.contains(&scene.name.as_str()), "{} was thought broken", scene.name);
+                assert!(report.error_after <= 1e-6 && report.outer <= 12, "{}: {}", scene.name, report.error_after);
+                let gap = measure::joint_gap(&scene.model, &state);
+                assert!(gap.distance < 1e-6 && gap.tilt < 1e-6, "{}: {gap:?}", scene.name);
+            }
+        }
     }
 }

@@ -136,7 +136,7 @@ fn share(linear: Linear) -> f64 {
 }
 
 /// Iterations of a correction that may gain less than they promise, or raise the error: from far away some do on the way home.
-const RISES: u32 = 2;
+const RISES: u32 = 4;
 /// Less than this share of the promise of the linear rows is little.
 const POOR: f64 = 0.25;
 /// How often the last motion is halved when it raises the error.

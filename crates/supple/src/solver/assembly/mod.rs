@@ -10,10 +10,12 @@
 //! the state keeps. Nothing of it knows trees: loops, redundant and contradictory joints are met in the sense of least squares.
 
 mod baselines;
+mod budget;
 mod correct;
 mod inertia;
 mod rows;
 
+pub use budget::Budget;
 pub use correct::Residual;
 
 use crate::input::{Drive, Grip, Input};
@@ -152,6 +154,7 @@ pub(crate) fn substep(
         solves: outcome.outer,
         corrections: outcome.outer,
         iterations: outcome.inner,
+        residual_before: outcome.before,
         residual: outcome.after,
         limits_active: work.correction.inertia.limits_active,
         ..Report::default()
@@ -232,10 +235,13 @@ fn assembled(
     correction.hold_grips(model, grips, state, 1.0, weight);
     correction.measure(model, state);
     let before = correction.errors();
-    let mut outcome = correction.correct(model, settings, state);
-    if !grips.is_empty() && outcome.after > settings.tolerance {
+    // A third of the budget is kept for the joints alone, when they come first.
+    let kept = if grips.is_empty() || weight == 1.0 { 0 } else { settings.outer / 3 };
+    let mut outcome = correction.correct(model, &Assembly { outer: settings.outer - kept, ..*settings }, state);
+    if kept > 0 && outcome.after > settings.tolerance {
         correction.hold_joints(model);
-        let closed = correction.correct(model, settings, state);
+        let rest = Assembly { outer: settings.outer - outcome.outer, ..*settings };
+        let closed = correction.correct(model, &rest, state);
         outcome.outer += closed.outer;
         outcome.inner += closed.inner;
         correction.hold_grips(model, grips, state, 1.0, weight);
