@@ -87,7 +87,10 @@ fn of_scene(name: &str, slot: usize, adjust: impl Fn(&mut Input)) -> usize {
 
 /// The scenes that solver `tree` moves.
 fn trees() -> impl Iterator<Item = &'static str> {
-    let is_tree = |name: &&'static str| matches!(Scene::parse(name).unwrap().input.solver, Solver::Tree(_));
+    let is_tree = |name: &&'static str| {
+        let scene = Scene::parse(name).unwrap();
+        matches!(scene.input.solver, Solver::Tree(_)) && scene.model.topology().is_tree()
+    };
     supple::scenes::catalogue().iter().map(|info| info.name).filter(is_tree)
 }
 
@@ -118,6 +121,14 @@ fn the_counter_counts() {
     let slot = take_slot();
     assert_eq!(allocations(slot, || drop(std::hint::black_box(vec![1u8; 100]))), 1);
     assert_eq!(allocations(slot, || {}), 0);
+}
+
+#[test]
+fn loops_allocate_nothing() {
+    let slot = take_slot();
+    for name in ["fourbars", "ring", "ladder"] {
+        assert_eq!(of_scene(name, slot, |input| input.solver = Solver::default()), 0, "{name}");
+    }
 }
 
 #[test]

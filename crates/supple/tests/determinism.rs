@@ -7,10 +7,15 @@ use support::*;
 
 const STEPS: usize = 60;
 
+/// The published step where it can be had, else the one that takes loops.
+fn solver_for(scene: &Scene) -> Solver {
+    if scene.model.topology().is_tree() { published() } else { Solver::default() }
+}
+
 /// Steps a scene from a state, `work` made anew when `fresh` says so.
 fn go_on(scene: &Scene, substeps: u32, mut state: State, steps: usize, fresh: bool) -> State {
     let mut input = scene.input.clone();
-    (input.solver, input.substeps) = (published(), substeps);
+    (input.solver, input.substeps) = (solver_for(scene), substeps);
     let mut work = Work::new(&scene.model);
     for _ in 0..steps {
         if fresh {
@@ -19,7 +24,9 @@ fn go_on(scene: &Scene, substeps: u32, mut state: State, steps: usize, fresh: bo
         scene.direct(state.time, &mut input);
         let report =
             step(&scene.model, &input, &mut state, &mut work).unwrap_or_else(|e| panic!("{}: {e}", scene.name));
-        assert_eq!(report.substeps, substeps, "{}", scene.name);
+        if scene.model.topology().is_tree() {
+            assert_eq!(report.substeps, substeps, "{}", scene.name);
+        }
     }
     state
 }
@@ -66,7 +73,7 @@ fn a_work_used_for_other_things_has_the_same_bits() {
         for n in 0..STEPS {
             let mut other = state.clone();
             scene.direct(state.time, &mut input);
-            (input.solver, input.substeps) = (published(), substeps);
+            (input.solver, input.substeps) = (solver_for(scene), substeps);
             step(&scene.model, &input, &mut state, &mut work).unwrap();
             let scheme = [TreeScheme::Exact, TreeScheme::Acceleration, TreeScheme::Published][n % 3];
             input.solver = with_scheme(scheme);

@@ -120,18 +120,7 @@ pub(super) fn run(args: &AssemblyArgs, terminal: &Terminal) -> Result<(), Error>
     let wanted = |case: &&Case| args.scene.is_empty() || args.scene.iter().any(|name| name == case.scene);
     let rows = CASES.iter().filter(wanted).map(measure).collect::<Result<Vec<_>, _>>()?;
     let document = Document { bench: "assembly", machine: Machine::here(), rows };
-    for path in files.ending("json") {
-        output::write_json(path, &document)?;
-    }
-    if args.destination.json {
-        output::print_json(&document)?;
-    } else {
-        print(&document, terminal)?;
-    }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
+    args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
 /// What a case took.

@@ -12,7 +12,7 @@ fn scenes() -> Vec<Scene> {
 
 /// Scenes whose joints are open at the start, and those with loops.
 const BROKEN: [&str; 2] = ["bar", "crowd_of_two"];
-const LOOPS: [&str; 2] = ["crowd_of_two", "lattice"];
+const LOOPS: [&str; 5] = ["crowd_of_two", "lattice", "fourbars", "ring", "ladder"];
 
 fn scene(text: &str) -> Scene {
     Scene::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))

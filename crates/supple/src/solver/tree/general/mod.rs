@@ -192,7 +192,8 @@ impl GeneralWork {
             for (i, s) in state.bodies.iter().enumerate() {
                 let v = to_twist(&self.system.v[i]);
                 let turn = v.angular * h;
-                if !(turn.length_squared() < LARGEST_TURN * LARGEST_TURN) {
+                let size = turn.length();
+                if size.is_nan() || size > LARGEST_TURN {
                     return Err(Failure::Turned(BodyId(i as u32)));
                 }
                 let rotation = (exp(turn) * s.orientation).normalize();
