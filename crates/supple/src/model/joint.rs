@@ -15,8 +15,21 @@
 //! | one rotation i | `a_{i+2}·b_{i+1}` | `[0, a_{i+2}×b_{i+1}]` | negative |
 //! | two rotations, i free | `a_i·b_{i+1}`, `a_i·b_{i+2}` | `[0, a_i×b_k]` | negative |
 //! | three rotations | `a_x·b_y`, `a_y·b_z`, `a_z·b_x` | `[0, a_i×b_{i+1}]` | negative |
+//!
+//! These rows say how a closed joint moves. They vanish also where a joint is far from closed (a weld or a hinge at half a turn), so
+//! they cannot lead a broken pose home: [`Joint::errors`] can, with angles in place of sines. With `B` the axes of b's frame, `G` of
+//! `maths/rotation.rs` and `y, z, c` the parts of `a_i` along `b_{i+1}, b_{i+2}, b_i`:
+//!
+//! | constrained | error | row of a, angular; of b its negative |
+//! |---|---|---|
+//! | one rotation i | `atan2(C, |u×w|)`, `C = u·w`, `u = a_{i+2}`, `w = b_{i+1}` | `(u×w)/|u×w|` |
+//! | two rotations, i free | `θ e`, `e = (y, z)/s`, `s = |(y, z)|`, `θ = atan2(s, c)` | `(θ/s) a_i×b_k + e_k (1 − θc/s) n`, `n = b_i×a_i/s` |
+//! | three rotations | `φ = log(Bᵀ A)` | `G(φ) Bᵀ` |
+//!
+//! To first order about a closed joint they are the rows above (the three of a weld: the same space).
 
 use super::{BodyId, Limits, Motor, RotationSpring, SlideSpring};
+use crate::maths::rotation::{log, log_derivative};
 use crate::maths::{Pose, Twist};
 use glam::{DMat3, DQuat, DVec3};
 
@@ -206,6 +219,122 @@ impl std::ops::Deref for Rows {
     }
 }
 
+/// One direction that is to be closed: how far it is off, and how that changes with the motion of both sides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ErrorRow {
+    /// \[m, rad\]
+    pub error: f64,
+    /// Row of a, [linear; angular].
+    pub a: Twist,
+    /// Row of b; meaningless for the world.
+    pub b: Twist,
+}
+
+/// The errors of one joint at one pose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Errors {
+    rows: [ErrorRow; 6],
+    count: usize,
+}
+
+impl Errors {
+    fn push(&mut self, row: ErrorRow) {
+        self.rows[self.count] = row;
+        self.count += 1;
+    }
+
+    /// A direction about which the child turns against the parent.
+    fn push_turn(&mut self, error: f64, axis: DVec3) {
+        self.push(ErrorRow { error, a: Twist::new(DVec3::ZERO, axis), b: Twist::new(DVec3::ZERO, -axis) });
+    }
+}
+
+impl std::ops::Deref for Errors {
+    type Target = [ErrorRow];
+    fn deref(&self) -> &[ErrorRow] {
+        &self.rows[..self.count]
+    }
+}
+
+/// What is to be held between two bodies, or a body and the world: a joint, a joint whose motion is prescribed, a grip.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// The constrained directions.
+    pub mask: JointMask,
+    /// The frame on the child, in its body coordinates.
+    pub child_from_joint: Pose,
+    /// The frame on the parent, in its body coordinates, or in the world.
+    pub parent_from_joint: Pose,
+}
+
+impl Hold {
+    /// The errors at the poses `a` of the child and `b` of the parent: first translations, then rotations. All zero: closed.
+    pub fn errors(&self, a: Pose, b: Pose) -> Errors {
+        let mut errors = Errors::default();
+        let r_a = a.rotation * self.child_from_joint.translation;
+        let r_b = b.rotation * self.parent_from_joint.translation;
+        let d = a.translation + r_a - b.translation - r_b;
+        let (q_a, q_b) = (a.rotation * self.child_from_joint.rotation, b.rotation * self.parent_from_joint.rotation);
+        let frame_b = DMat3::from_quat(q_b);
+        for k in 0..3 {
+            if self.mask.holds_point() {
+                let t = DVec3::AXES[k];
+                let (a, b) = (Twist::new(t, r_a.cross(t)), Twist::new(-t, -r_b.cross(t)));
+                errors.push(ErrorRow { error: d[k], a, b });
+            } else if self.mask.holds_translation(k) {
+                let t = frame_b.col(k);
+                let (a, b) = (Twist::new(t, r_a.cross(t)), Twist::new(-t, -(r_b + d).cross(t)));
+                errors.push(ErrorRow { error: t.dot(d), a, b });
+            }
+        }
+        match self.mask.rotation() {
+            RotationKind::Free => {}
+            RotationKind::Cardan(i) => {
+                // asin(u·w); where u lies along w any direction across them opens the angle
+                let (u, w) = (q_a * DVec3::AXES[(i + 2) % 3], frame_b.col((i + 1) % 3));
+                let (cosine, across) = (u.dot(w), u.cross(w));
+                let sine = across.length();
+                let axis = if sine > SMALLEST_SINE { across / sine } else { u.any_orthonormal_vector() };
+                errors.push_turn(cosine.atan2(sine), axis);
+            }
+            RotationKind::Axis(i) => {
+                let axes = [frame_b.col(i), frame_b.col((i + 1) % 3), frame_b.col((i + 2) % 3)];
+                let axis = q_a * DVec3::AXES[i];
+                let [c, y, z] = axes.map(|b| axis.dot(b));
+                let s = y.hypot(z);
+                let angle = s.atan2(c);
+                // e = (y, z)/s; opposed axes may turn home either way
+                let e = if s > SMALLEST_SINE { [y / s, z / s] } else { [1.0, 0.0] };
+                // θ/s: 1 where the axes agree; it grows without bound towards opposed axes, where a little tilt decides which way is
+                // shorter, and is kept finite there
+                let ratio = match (c > 0.0, s > SMALLEST_SINE) {
+                    (true, false) => 1.0,
+                    (true, true) => angle / s,
+                    (false, _) => angle / s.max(OPPOSED_SINE),
+                };
+                let home = axes[2] * e[0] - axes[1] * e[1];
+                for k in 0..2 {
+                    let row = axis.cross(axes[k + 1]) * ratio + home * (e[k] * (1.0 - ratio * c));
+                    errors.push_turn(angle * e[k], row);
+                }
+            }
+            RotationKind::Held => {
+                let phi = log(q_b.conjugate() * q_a);
+                let rows = frame_b * log_derivative(phi).transpose();
+                for k in 0..3 {
+                    errors.push_turn(phi[k], rows.col(k));
+                }
+            }
+        }
+        errors
+    }
+}
+
+/// Below this sine two axes have no common perpendicular to rely on.
+const SMALLEST_SINE: f64 = 1e-9;
+/// Axes within this sine of being opposed (3°) get the rows of axes at it: the exact ones have no bound.
+const OPPOSED_SINE: f64 = 0.05;
+
 /// Where the two sides of a joint are.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides {
@@ -272,6 +401,17 @@ impl Joint {
         rows
     }
 
+    /// How far the joint is from closed, and the rows that lead home from any pose: an error of zero means closed, at half a turn
+    /// too. First translations, then rotations.
+    pub fn errors(&self, sides: &Sides) -> Errors {
+        self.hold().errors(sides.a, sides.b)
+    }
+
+    /// What the joint holds.
+    pub fn hold(&self) -> Hold {
+        Hold { mask: self.mask, child_from_joint: self.child_from_joint, parent_from_joint: self.parent_from_joint }
+    }
+
     /// The rotation of the child's joint frame in the parent's: identity when the frames are aligned.
     pub fn relative_rotation(&self, a: DQuat, b: DQuat) -> DQuat {
         (b * self.parent_from_joint.rotation).conjugate() * (a * self.child_from_joint.rotation)
@@ -285,7 +425,7 @@ impl Joint {
     }
 
     /// How far the joint is open: distance along constrained translations \[m\] and angle across constrained
-    /// rotations \[rad, by its sine\].
+    /// rotations \[rad, by its sine\]; at least 1 where the joint is out of joint.
     pub fn gap(&self, a: Pose, b: Pose) -> (f64, f64) {
         let mut d = self.relative_translation(a, b);
         for k in 0..3 {
@@ -299,13 +439,19 @@ impl Joint {
         );
         let squared: f64 =
             rotation_pairs(self.mask.rotation()).iter().map(|&(i, k)| frame_a.col(i).dot(frame_b.col(k)).powi(2)).sum();
-        (d.length(), squared.sqrt())
+        let least = if self.is_apart(frame_a, frame_b) { 1.0 } else { 0.0 };
+        (d.length(), squared.sqrt().max(least))
     }
 
     /// Whether the axes that the joint holds together are so far apart that its rows no longer say how to close it.
     pub fn is_out_of_joint(&self, a: DQuat, b: DQuat) -> bool {
-        let frame_a = DMat3::from_quat(a * self.child_from_joint.rotation);
-        let frame_b = DMat3::from_quat(b * self.parent_from_joint.rotation);
+        self.is_apart(
+            DMat3::from_quat(a * self.child_from_joint.rotation),
+            DMat3::from_quat(b * self.parent_from_joint.rotation),
+        )
+    }
+
+    fn is_apart(&self, frame_a: DMat3, frame_b: DMat3) -> bool {
         let apart = |k: usize| frame_a.col(k).dot(frame_b.col(k)) <= SMALLEST_COSINE;
         match self.mask.rotation() {
             RotationKind::Free => false,
@@ -381,4 +527,155 @@ pub fn swing_twist(relative: DQuat) -> (f64, f64, f64) {
     let sin_half = y.hypot(z);
     let scale = if sin_half < 1e-9 { 2.0 / w_s } else { 2.0 * sin_half.atan2(w_s) / sin_half };
     (scale * y, scale * z, 2.0 * s.atan2(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::maths::rotation::exp;
+
+    fn hold(bits: u8) -> Hold {
+        Hold {
+            mask: JointMask::from_bits(bits),
+            child_from_joint: Pose::new(exp(DVec3::new(0.4, -0.3, 0.9)), DVec3::new(0.2, -0.1, 0.05)),
+            parent_from_joint: Pose::new(exp(DVec3::new(-0.7, 0.5, 0.2)), DVec3::new(-0.3, 0.15, 0.1)),
+        }
+    }
+
+    /// Poses of both sides at which the joint is open by `gap` and its frames are turned by `turn` against each other.
+    fn opened(hold: &Hold, gap: DVec3, turn: DVec3) -> (Pose, Pose) {
+        let b = Pose::new(exp(DVec3::new(0.3, 1.1, -0.6)), DVec3::new(0.5, -0.2, 0.7));
+        let a = b.then(hold.parent_from_joint).then(Pose::new(exp(turn), gap)).then(hold.child_from_joint.inverse());
+        (a, b)
+    }
+
+    fn axes() -> impl Iterator<Item = DVec3> {
+        (0..12).map(|i| {
+            let f = f64::from(i);
+            DVec3::new((1.3 * f).sin(), (2.1 * f + 1.0).cos(), (0.7 * f + 0.3).sin()).normalize()
+        })
+    }
+
+    fn moved(pose: Pose, k: usize, by: f64) -> Pose {
+        match k {
+            0..3 => Pose::new(pose.rotation, pose.translation + DVec3::AXES[k] * by),
+            _ => Pose::new(exp(DVec3::AXES[k - 3] * by) * pose.rotation, pose.translation),
+        }
+    }
+
+    #[test]
+    fn error_rows_match_central_differences() {
+        let step = 1e-6; // central differences: error about step² |C‴| + 1e-16/step; |C‴| grows to 1e4 towards opposed axes
+        let part = |t: Twist, k: usize| if k < 3 { t.linear[k] } else { t.angular[k - 3] };
+        let mut worst = 0.0f64;
+        for bits in 0..64 {
+            let hold = hold(bits);
+            for angle in [0.0, 1e-10, 1e-3, 0.3, 1.0, 2.0, 170f64.to_radians()] {
+                for axis in axes() {
+                    let (a, b) = opened(&hold, DVec3::new(0.1, -0.2, 0.3), axis * angle);
+                    let rows = hold.errors(a, b);
+                    assert_eq!(rows.len(), hold.mask.rows());
+                    for k in 0..6 {
+                        let ahead = [hold.errors(moved(a, k, step), b), hold.errors(a, moved(b, k, step))];
+                        let behind = [hold.errors(moved(a, k, -step), b), hold.errors(a, moved(b, k, -step))];
+                        for (i, row) in rows.iter().enumerate() {
+                            for (side, row) in [row.a, row.b].into_iter().enumerate() {
+                                let slope = (ahead[side][i].error - behind[side][i].error) / (2.0 * step);
+                                let off = (slope - part(row, k)).abs();
+                                worst = worst.max(off);
+                                assert!(off < 2e-8, "mask {bits}, {angle} about {axis}, row {i}, side {side}: {off:e}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        println!("worst difference {worst:.1e}");
+    }
+
+    #[test]
+    fn errors_are_zero_only_where_the_joint_is_closed() {
+        // Directions of rotation that a mask leaves free, as turns of the frames; closed there at every angle.
+        for bits in 0..64 {
+            let hold = hold(bits);
+            let total = |turn: DVec3| {
+                let (a, b) = opened(&hold, DVec3::ZERO, turn);
+                hold.errors(a, b).iter().map(|row| row.error.powi(2)).sum::<f64>().sqrt()
+            };
+            for angle in [1.0, 2.0, 2.9, std::f64::consts::PI] {
+                for k in 0..3 {
+                    let found = total(DVec3::AXES[k] * angle);
+                    let wanted = match hold.mask.rotation() {
+                        RotationKind::Free => 0.0,
+                        RotationKind::Held => angle,
+                        RotationKind::Axis(i) if i == k => 0.0,
+                        RotationKind::Axis(_) => angle,
+                        // Half a turn about the blocked axis is one about each free axis: the joint can go there.
+                        RotationKind::Cardan(i) if i == k => angle.sin().asin(),
+                        RotationKind::Cardan(_) => 0.0,
+                    };
+                    // A few roundings, of a sine at its flat top by their root.
+                    assert!((found - wanted).abs() < 1e-7, "mask {bits}: {found}, wanted {wanted}");
+                }
+                // A third of a turn about the diagonal exchanges the axes: the rows of a weld vanish, its errors do not.
+                let third = DVec3::ONE.normalize() * (2.0 / 3.0 * std::f64::consts::PI);
+                if hold.mask.rotation() == RotationKind::Held {
+                    assert!(total(third) > 2.0 && total(-third) > 2.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_a_little_opened_joint_are_those_of_a_closed_one() {
+        for bits in 0..64u8 {
+            let hold = hold(bits);
+            let joint = joint(&hold);
+            let (a, b) = opened(&hold, DVec3::splat(1e-9), DVec3::new(1.0, -2.0, 1.5) * 1e-9);
+            let sides = Sides { a, a_velocity: Twist::ZERO, b, b_velocity: Twist::ZERO };
+            if hold.mask.rotation() == RotationKind::Held {
+                continue; // other combinations of the same three directions
+            }
+            for (row, error) in joint.rows(&sides).iter().zip(joint.errors(&sides).iter()) {
+                // Both are linear in openings of 1e-9; what differs is of second order and rounding of numbers below 1.
+                assert!((row.residual - error.error).abs() < 1e-15, "mask {bits}");
+                assert!((row.a.angular - error.a.angular).length() < 1e-8, "mask {bits}");
+                assert!((row.b.angular - error.b.angular).length() < 1e-8, "mask {bits}");
+            }
+        }
+    }
+
+    fn joint(hold: &Hold) -> Joint {
+        let mut builder = crate::ModelBuilder::new();
+        builder.body(crate::BodySpec::new("a").mass(1.0).inertia(DMat3::IDENTITY, DVec3::ZERO));
+        builder.joint(crate::JointSpec::new("j", hold.mask, "a", crate::BodyRef::World));
+        let mut joint = builder.build().unwrap().joints()[0].clone();
+        (joint.child_from_joint, joint.parent_from_joint) = (hold.child_from_joint, hold.parent_from_joint);
+        joint
+    }
+
+    #[test]
+    fn a_joint_at_half_a_turn_is_seen_to_be_open() {
+        for bits in 0..64u8 {
+            let hold = hold(bits);
+            let joint = joint(&hold);
+            let tilt = |turn: DVec3| {
+                let (a, b) = opened(&hold, DVec3::ZERO, turn);
+                joint.gap(a, b).1
+            };
+            for k in 0..3 {
+                let half = tilt(DVec3::AXES[k] * std::f64::consts::PI);
+                match hold.mask.rotation() {
+                    RotationKind::Held => assert!(half >= 1.0, "mask {bits}: {half}"),
+                    RotationKind::Axis(i) if i != k => assert!(half >= 1.0, "mask {bits}: {half}"),
+                    _ => assert!(half < 1e-15, "mask {bits}: {half}"),
+                }
+            }
+            if hold.mask.rotation() == RotationKind::Held {
+                assert!(tilt(DVec3::ONE.normalize() * (2.0 / 3.0 * std::f64::consts::PI)) >= 1.0);
+            }
+            // A closed joint has none.
+            assert!(tilt(DVec3::ZERO) < 1e-15);
+        }
+    }
 }
