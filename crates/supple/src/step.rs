@@ -30,6 +30,10 @@ pub struct Report {
     pub resorts: u32,
     /// Parts whose velocities were projected onto closed joints.
     pub projections: u32,
+    /// Corrections of solver `impulse` at the level of positions: systems solved, or rounds joint by joint.
+    pub corrections: u32,
+    /// The same at the level of velocities.
+    pub velocity_corrections: u32,
     /// Joint limits that acted.
     pub limits_active: u32,
     /// Contacts (none until they are built).
@@ -48,6 +52,8 @@ impl Report {
             backward_parts: self.backward_parts + later.backward_parts,
             resorts: self.resorts + later.resorts,
             projections: self.projections + later.projections,
+            corrections: self.corrections + later.corrections,
+            velocity_corrections: self.velocity_corrections + later.velocity_corrections,
             limits_active: self.limits_active.max(later.limits_active),
             ..later
         }
@@ -333,6 +339,8 @@ pub fn step_crowd(
         report.backward_parts += one.backward_parts;
         report.resorts += one.resorts;
         report.projections += one.projections;
+        report.corrections = report.corrections.max(one.corrections);
+        report.velocity_corrections = report.velocity_corrections.max(one.velocity_corrections);
         report.limits_active = report.limits_active.max(one.limits_active);
         k += advanced;
     }
