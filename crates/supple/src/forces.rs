@@ -300,6 +300,7 @@ pub fn gyroscopic(inertia_in_body: DMat3, omega_in_body: DVec3, h: f64) -> DVec3
 /// A joint at a state: frames, levers and coordinates, from which its forces follow.
 #[derive(Clone, Copy, Debug)]
 pub struct JointView<'m> {
+    id: JointId,
     joint: &'m Joint,
     sides: Sides,
     /// World axes of the child's joint frame.
@@ -370,6 +371,7 @@ impl<'m> JointView<'m> {
         let r_b = b.rotation * joint.parent_from_joint.translation;
         let relative = joint.relative_rotation(a.rotation, b.rotation);
         JointView {
+            id,
             joint,
             sides,
             frame_a: DMat3::from_quat(a.rotation * joint.child_from_joint.rotation),
@@ -555,19 +557,20 @@ impl<'m> JointView<'m> {
         joint: &JointInput,
         h: f64,
         derivatives: Derivatives,
-        mut visit: impl FnMut(&Force),
+        mut visit: impl FnMut(Source, &Force),
     ) -> u32 {
         let scales = input.scales(joint);
-        self.rotation_spring(scales, derivatives).iter().for_each(&mut visit);
+        let mut own = |force: &Force| visit(Source::Joint(self.id), force);
+        self.rotation_spring(scales, derivatives).iter().for_each(&mut own);
         for k in 0..3 {
-            self.slide_spring(k, scales).iter().for_each(&mut visit);
+            self.slide_spring(k, scales).iter().for_each(&mut own);
         }
         if input.torques {
-            self.motor(joint, scales, h, derivatives).iter().for_each(&mut visit);
+            self.motor(joint, scales, h, derivatives).iter().for_each(&mut own);
         }
         let mut acting = 0;
         for limit in [self.angle_limit(h), self.swing_limit(h), self.slide_limit(h)].into_iter().flatten() {
-            visit(&limit);
+            visit(Source::Limit(self.id), &limit);
             acting += 1;
         }
         acting
@@ -609,8 +612,10 @@ fn violation(range: Range, x: f64, rate: f64, h: f64) -> Option<f64> {
 /// Where a force comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Spring, motor or limit of a joint; a and b are its child and parent.
+    /// Spring or motor of a joint; a and b are its child and parent.
     Joint(JointId),
+    /// A limit of a joint: it pushes one way and never pulls.
+    Limit(JointId),
     /// An anchor spring, by its index.
     AnchorSpring(usize),
     /// A tracker or drag: b is the world.
@@ -643,8 +648,8 @@ pub fn collect(
     let mut limits = 0;
     for (k, joint) in model.joints().iter().enumerate() {
         let id = JointId(k as u32);
-        limits += JointView::new(model, state, id).forces(input, &input.joint(k), h, derivatives, |force| {
-            visit(Acting { source: Source::Joint(id), a: joint.child, b: joint.parent, force })
+        limits += JointView::new(model, state, id).forces(input, &input.joint(k), h, derivatives, |source, force| {
+            visit(Acting { source, a: joint.child, b: joint.parent, force })
         });
     }
     for (k, spring) in model.anchor_springs().iter().enumerate() {

@@ -34,6 +34,8 @@ pub struct Report {
     pub projections: u32,
     /// The farthest a body was moved before a part to close joints that another method had left open \[m\].
     pub closed: f64,
+    /// Corrections of velocities by solver `impulse`: systems solved, or rounds joint by joint.
+    pub velocity_corrections: u32,
     /// Joint limits that acted.
     pub limits_active: u32,
     /// Contacts (none until they are built).
@@ -102,6 +104,7 @@ impl Report {
             resorts: self.resorts + later.resorts,
             projections: self.projections + later.projections,
             closed: self.closed.max(later.closed),
+            velocity_corrections: self.velocity_corrections + later.velocity_corrections,
             limits_active: self.limits_active.max(later.limits_active),
             corrections: self.corrections + later.corrections,
             iterations: self.iterations + later.iterations,
@@ -477,6 +480,7 @@ pub fn step_crowd(
         report.resorts += one.resorts;
         report.projections += one.projections;
         report.closed = report.closed.max(one.closed);
+        report.velocity_corrections = report.velocity_corrections.max(one.velocity_corrections);
         report.limits_active = report.limits_active.max(one.limits_active);
         report.corrections = report.corrections.max(one.corrections);
         report.iterations = report.iterations.max(one.iterations);
