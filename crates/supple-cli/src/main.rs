@@ -5,6 +5,7 @@
 
 mod assemble;
 mod bench;
+mod compare;
 mod cores;
 mod error;
 mod inspect;
@@ -24,7 +25,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use terminal::Terminal;
 
-/// Articulated characters by physics: see, pull, simulate, draw, measure and inspect them. Without a command: the studio.
+/// Articulated characters by physics: see, pull, simulate, draw, compare, measure and inspect them. Without a command: the studio.
 #[derive(Parser, Debug)]
 #[command(name = "supple", version, max_term_width = 100, subcommand_value_name = "COMMAND")]
 #[command(after_help = "Exit status: 0 done, 1 the run failed, 2 the call or a file is wrong.")]
@@ -42,6 +43,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Render(render::RenderArgs),
     Assemble(assemble::AssembleArgs),
+    Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Scenes(scenes::ScenesArgs),
@@ -80,6 +82,7 @@ fn run() -> Result<ExitCode, Error> {
         Some(Command::Simulate(args)) => simulate::run(args, &terminal)?,
         Some(Command::Render(args)) => render::run(args, &terminal)?,
         Some(Command::Assemble(args)) => assemble::run(args, &terminal)?,
+        Some(Command::Compare(args)) => compare::run(args, &terminal)?,
         Some(Command::Bench(args)) => bench::run(args, &terminal)?,
         Some(Command::Inspect(args)) => inspect::run(args, &terminal)?,
         Some(Command::Scenes(args)) => scenes::run(args, &terminal)?,

@@ -229,7 +229,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(emptiest_corner(series))
         .margin(12)
         .label_font(("sans-serif", 18))
         .background_style(WHITE.mix(0.9))
@@ -237,6 +237,30 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
         .draw()?;
     root.present()?;
     Ok(())
+}
+
+/// The corner of a chart with the fewest points, the upper left before the others: where its key covers least.
+fn emptiest_corner(series: &[Series]) -> SeriesLabelPosition {
+    let drawable = |&(x, y): &(f64, f64)| x > 0.0 && y > 0.0 && x.is_finite() && y.is_finite();
+    let points: Vec<(f64, f64)> = series.iter().flat_map(|s| s.points.iter().copied()).filter(drawable).collect();
+    let (x, y) = (decades(points.iter().map(|p| p.0)), decades(points.iter().map(|p| p.1)));
+    let share = |v: f64, (low, high): (f64, f64)| (v / low).ln() / (high / low).ln();
+    // A key of ten lines takes about two fifths of the width and half of the height.
+    let crowd = |left: bool, lower: bool| {
+        let inside = |&&(px, py): &&(f64, f64)| {
+            let (u, v) = (share(px, x), share(py, y));
+            (if left { u < 0.45 } else { u > 0.55 }) && (if lower { v < 0.55 } else { v > 0.45 })
+        };
+        points.iter().filter(inside).count()
+    };
+    let corners = [
+        (crowd(true, false), SeriesLabelPosition::UpperLeft),
+        (crowd(false, false), SeriesLabelPosition::UpperRight),
+        (crowd(true, true), SeriesLabelPosition::LowerLeft),
+        (crowd(false, true), SeriesLabelPosition::LowerRight),
+    ];
+    let least = corners.iter().map(|(count, _)| *count).min().unwrap_or(0);
+    corners.into_iter().find(|(count, _)| *count == least).map_or(SeriesLabelPosition::UpperLeft, |(_, corner)| corner)
 }
 
 /// The powers of ten around the values.
@@ -264,6 +288,18 @@ mod tests {
         assert_eq!(decades([12.0, 285.0].into_iter()), (10.0, 1000.0));
         assert_eq!(decades([100.0].into_iter()), (100.0, 1000.0));
         assert_eq!(decades([].into_iter()), (1.0, 10.0));
+    }
+
+    #[test]
+    fn the_key_stands_where_fewest_points_are() {
+        let falling = vec![(1.0, 1.0), (10.0, 0.1), (100.0, 0.01), (50.0, 0.9), (1.5, 0.5)];
+        let series = |points| {
+            [Series { label: String::new(), colour: BLUE, kind: SeriesKind::Line, weight: 1, points }]
+        };
+        assert!(matches!(emptiest_corner(&series(falling)), SeriesLabelPosition::LowerLeft));
+        let rising = vec![(1.0, 0.01), (10.0, 0.1), (100.0, 1.0)];
+        assert!(matches!(emptiest_corner(&series(rising)), SeriesLabelPosition::UpperLeft));
+        assert!(matches!(emptiest_corner(&series(Vec::new())), SeriesLabelPosition::UpperLeft));
     }
 
     #[test]

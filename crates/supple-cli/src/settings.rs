@@ -259,7 +259,7 @@ const DT_RANGE: [f64; 2] = [1e-9, 10.0];
 const MAX_STEPS: f64 = 1e7;
 
 /// The step's length from `--dt`.
-fn dt(text: &str) -> Result<f64, Error> {
+pub(crate) fn dt(text: &str) -> Result<f64, Error> {
     let [min, max] = DT_RANGE;
     number(text).filter(|dt| (min..=max).contains(dt)).ok_or_else(|| {
         Error::setting(

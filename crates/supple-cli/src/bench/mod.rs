@@ -155,7 +155,7 @@ impl<Row> Document<Row> {
 
 /// The machine that the figures are from.
 #[derive(Debug, Serialize)]
-struct Machine {
+pub(crate) struct Machine {
     /// Null where the system does not tell.
     cpu: Option<String>,
     cores: usize,
@@ -164,7 +164,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn here() -> Machine {
+    pub(crate) fn here() -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Machine {
             cpu: cpu_model(&info),
@@ -174,7 +174,7 @@ impl Machine {
         }
     }
 
-    fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let cpu = self.cpu.as_deref().unwrap_or("unknown processor");
         format!("{cpu}, {}, {} {}", crate::table::count(self.cores, "core", "cores"), self.os, self.arch)
     }
