@@ -34,6 +34,7 @@ pub(crate) struct Begun {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // few are kept, and most of them are settings
 pub(crate) enum What {
     /// A take was begun by a pull.
     Pull,
