@@ -201,12 +201,12 @@ test("two tabs see the same", async () => {
   await one.locator("#view").focus();
   if (await one.evaluate(() => window.supple.status.playing)) await one.keyboard.press("Space");
   for (const page of [one, two]) await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
-  await one.keyboard.press(".");
   const step = await one.evaluate(() => window.supple.frame.step);
-  await until(two, (step) => window.supple.frame.step >= step, step);
-  await until(one, () => !window.supple.frame.playing);
-  const poses = (page) => page.evaluate(() => [window.supple.frame.step, ...window.supple.frame.poses]);
-  await until(one, ([step]) => window.supple.frame.step === step, await poses(two));
+  await one.keyboard.press(".");
+  const poses = async (page) => {
+    await until(page, (step) => window.supple.frame.step === step + 1, step);
+    return page.evaluate(() => [...window.supple.frame.poses]);
+  };
   assert.deepEqual(await poses(one), await poses(two));
   await one.close();
   await two.close();

@@ -112,21 +112,22 @@ test("a thousand bodies take at most 20 draw calls", async () => {
       const large = await visit(browser, `${own.address}?noaa`);
       assert.ok((await large.evaluate(() => window.supple.scene.bodies.length)) >= 1000);
       await large.locator("#view").focus();
-      const scripts = [];
+      const best = [];
       let most = 0;
       for (const keys of ["", "2346", "8"]) {
         for (const key of keys) await large.keyboard.press(key);
-        for (let k = 0; k < 6; k++) {
+        const scripts = [];
+        for (let k = 0; k < 12; k++) {
           const before = await large.evaluate(() => window.supple.frames);
           await until(large, (n) => window.supple.frames > n, before);
           const { script, calls } = await large.evaluate(() => window.supple.cost);
           scripts.push(script);
           most = Math.max(most, calls);
         }
+        best.push(Math.min(...scripts).toFixed(1));
       }
-      scripts.sort((a, b) => a - b);
-      const written = [scripts[0], scripts[scripts.length >> 1]].map((ms) => ms.toFixed(2));
-      console.log(`${scene}: ${most} draw calls; script ${written[0]} ms a frame at best, ${written[1]} ms in the middle`); // told, not judged: machines differ
+      // Told, not judged: machines differ.
+      console.log(`${scene}: ${most} draw calls; script at best ${best[0]} ms a frame, ${best[1]} ms with all lines, ${best[2]} ms with loads too`);
       assert.ok(most > 3 && most <= 20, `${scene}: ${most} draw calls`);
       assert.deepEqual(large.problems, []);
       await large.close();
