@@ -119,9 +119,7 @@ pub(crate) fn run(args: &AssembleArgs, terminal: &Terminal) -> Result<(), Error>
     } else {
         print(&report, terminal)?;
     }
-    for path in files.paths() {
-        terminal.note(format_args!("wrote {}", path.display()));
-    }
+    files.tell(terminal);
     Ok(())
 }
 

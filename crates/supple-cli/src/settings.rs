@@ -107,13 +107,13 @@ const KEYS: [(&str, &str); 26] = [
 ];
 
 /// The help of `--set`, listing its keys.
-fn keys_help() -> String {
+pub(crate) fn keys_help() -> String {
     let lines: Vec<String> = KEYS.iter().map(|(key, takes)| format!("  {key:<17}{takes}")).collect();
     format!("Change a setting of the run, as key=value; may be given again\n\n{}", lines.join("\n"))
 }
 
 /// Changes `input` as one `key=value` says. The settings of a solver may be given by their last word while that solver is chosen.
-fn set(input: &mut Input, text: &str) -> Result<(), Error> {
+pub(crate) fn set(input: &mut Input, text: &str) -> Result<(), Error> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(Error::setting(format!("--set {text} has no value"), "write --set key=value"));
     };

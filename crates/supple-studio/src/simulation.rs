@@ -2,6 +2,7 @@
 //!
 //! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
 
+mod posing;
 mod takes;
 
 use crate::describe::describe;
@@ -17,11 +18,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
+use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline, Twist,
-    Work, step,
+    BodyId, Drag, Fork, Input, JointInput, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target, Timeline,
+    Twist, Work, step,
 };
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -176,6 +178,7 @@ pub(crate) fn start(
     };
     simulation.publish_all();
     simulation.tell_if_stored();
+    simulation.greet();
     std::thread::Builder::new()
         .name("simulation".into())
         .spawn(move || simulation.run(inbox, runtime))
@@ -236,6 +239,14 @@ struct Stage {
     pins: BTreeMap<u32, DVec3>,
     /// Pulls by client and pointer.
     drags: BTreeMap<(u64, u32), Drag>,
+    /// Orientations that pulls hold while posing.
+    turns: BTreeMap<(u64, u32), DQuat>,
+    /// What moves the scene when posing ends.
+    moved_by: Solver,
+    /// What the corrections of a step may take.
+    budget: Option<Budget>,
+    /// What is to be said when the scene is first shown.
+    greeting: Option<String>,
     report: Report,
     step_micros: f64,
     pace: f64,
@@ -333,6 +344,13 @@ impl Simulation {
         }
     }
 
+    /// Says what a scene that was just opened has to say.
+    fn greet(&mut self) {
+        if let Some(text) = self.stage.greeting.take() {
+            self.tell("info", text);
+        }
+    }
+
     fn tell(&mut self, level: &'static str, text: String) {
         let number = self.notice.as_ref().map_or(1, |notice| notice.number + 1);
         self.notice = Some(Notice { number, level, text });
@@ -373,6 +391,7 @@ impl Simulation {
         self.put_aside(stage);
         self.publish_all();
         self.tell_if_stored();
+        self.greet();
         Ok(())
     }
 
@@ -420,8 +439,9 @@ impl Simulation {
             Request::Recover { journal } => self.recover(journal)?,
             Request::Discard { journal } => self.discard(journal)?,
             Request::Set(change) => self.stage.set(change)?,
-            Request::Drag { pointer, body, point, target, strength } => {
-                return self.stage.drag((client, pointer), body, point.into(), target.into(), strength);
+            Request::Drag { pointer, body, point, target, rotation, strength } => {
+                let owner = (client, pointer);
+                return self.stage.drag(owner, body, point.into(), target.into(), rotation, strength);
             }
             Request::Release { pointer } => {
                 self.stage.drags.remove(&(client, pointer));
@@ -542,9 +562,12 @@ impl Pace {
 
 impl Stage {
     fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
+        let mut greeting = None;
         let (scene, timeline, take, stored) = match opening {
             Opening::Scene(scene) => {
-                let timeline = Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input);
+                let (state, said) = posing::start(&scene);
+                greeting = said;
+                let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
                 (scene, timeline, 0, None)
             }
             Opening::Takes(scene, file) => {
@@ -571,6 +594,10 @@ impl Stage {
             tracked: BTreeMap::new(),
             pins: BTreeMap::new(),
             drags: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            moved_by: posing::moving_solver(&scene),
+            budget: None,
+            greeting,
             report: Report::default(),
             step_micros: 0.0,
             pace: 0.0,
@@ -584,12 +611,14 @@ impl Stage {
 
     /// Takes settings and pins from the present input, as recorded.
     fn adopt(&mut self) {
-        let input = &self.now.input;
-        self.settings = Input { targets: Vec::new(), drags: Vec::new(), wrenches: Vec::new(), ..input.clone() };
+        self.settings = self.settings_of(&self.now.input);
+        if !self.is_posing() {
+            self.moved_by = self.settings.solver;
+        }
         self.hold();
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
-        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).collect();
+        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins()).collect();
     }
 
     /// Trackers hold where they are now when the script is off.
@@ -617,6 +646,9 @@ impl Stage {
         let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
         self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
         self.report = done.map_err(|error| self.explain(&error))?;
+        if let Some(budget) = &mut self.budget {
+            budget.learn(&self.report, self.step_micros);
+        }
         self.now.step += 1;
         self.timeline.record(self.take, &self.now.input, &self.now.state);
         Ok(Advanced::Usual)
@@ -646,15 +678,12 @@ impl Stage {
             }
             input.targets[tracker] = Some(target);
         }
-        for (&body, &target) in &self.pins {
-            input.drags.push(Drag { body: BodyId(body), target, ..pin });
-        }
-        input.drags.extend(self.drags.values());
+        self.add_hands(pin);
     }
 
     fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
-        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, torques: _, script: _, joints } = &change;
+        let Change { dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, .. } = &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
         if dt.is_some_and(|dt| !(1e-5..=0.1).contains(&dt)) {
             return bad("dt must lie between 0.00001 and 0.1 s");
@@ -667,6 +696,9 @@ impl Stage {
         }
         if [stiffness_scale, damping_scale].into_iter().flatten().any(|x| !scale(*x)) {
             return bad("a scale must lie between 0 and 1,000,000");
+        }
+        if budget.is_some_and(|us| !(us == 0.0 || (1.0..=1e9).contains(&us))) {
+            return bad("a budget must lie between 1 and 1,000,000,000 µs, or be 0 for none");
         }
         let known = self.scene.model.joints().len();
         if joints.iter().any(|j| j.joint as usize >= known || !scale(j.stiffness_scale) || !scale(j.damping_scale)) {
@@ -688,6 +720,7 @@ impl Stage {
         body: u32,
         point: DVec3,
         target: DVec3,
+        rotation: Option<[f64; 4]>,
         strength: f64,
     ) -> Result<Told, Refused> {
         self.check_body(body)?;
@@ -698,6 +731,12 @@ impl Stage {
                 "a drag needs a point and a target in metres and a strength up to 100".into(),
             ));
         }
+        let turn = match rotation.map(posing::rotation) {
+            Some(None) => {
+                return Err(("studio/value", "the rotation of a drag is not a unit quaternion x, y, z, w".into()));
+            }
+            turn => turn.flatten(),
+        };
         let new = !self.drags.contains_key(&owner);
         if new && self.drags.len() >= MAX_DRAGS {
             return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
@@ -708,6 +747,11 @@ impl Stage {
             let label = format!("the new {}", self.timeline.takes()[self.take].name);
             self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
         }
+        match turn {
+            Some(turn) => self.turns.insert(owner, turn),
+            None => self.turns.remove(&owner),
+        };
+        self.turns.retain(|held, _| *held == owner || self.drags.contains_key(held));
         let stiffness = strength * self.pull_stiffness();
         let mass = self.scene.model.bodies()[body as usize].mass;
         let damping = 2.0 * (stiffness * mass).sqrt(); // critical for the body alone
@@ -807,6 +851,8 @@ impl Stage {
             damping_scale: s.damping_scale,
             torques: s.torques,
             script: self.script,
+            pose: self.is_posing(),
+            budget: self.budget_micros(),
             joints: s.joints.iter().enumerate().filter_map(scaled).collect(),
         }
     }
