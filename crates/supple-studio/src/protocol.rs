@@ -32,6 +32,9 @@ pub(crate) enum Request {
         /// In body coordinates.
         point: [f64; 3],
         target: [f64; 3],
+        /// The orientation to hold while posing, x, y, z, w.
+        #[serde(default)]
+        rotation: Option<[f64; 4]>,
         /// Multiplies the stiffness of the pull.
         #[serde(default = "unit")]
         strength: f64,
@@ -94,6 +97,10 @@ pub(crate) struct Change {
     pub(crate) torques: Option<bool>,
     /// Whether the scene's own script acts.
     pub(crate) script: Option<bool>,
+    /// Whether bodies are posed: pulls hold by grips, nothing falls.
+    pub(crate) pose: Option<bool>,
+    /// Microseconds that the corrections of solver assembly may take in a step; 0: as its settings say.
+    pub(crate) budget: Option<f64>,
     /// Scales of single joints.
     #[serde(default)]
     pub(crate) joints: Vec<JointChange>,
@@ -159,6 +166,8 @@ pub(crate) struct Settings {
     pub(crate) damping_scale: f64,
     pub(crate) torques: bool,
     pub(crate) script: bool,
+    pub(crate) pose: bool,
+    pub(crate) budget: f64,
     /// Joints whose scales are not 1, with stiffness and damping.
     pub(crate) joints: Vec<(usize, f64, f64)>,
 }

@@ -2,6 +2,7 @@
 //!
 //! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
 
+mod posing;
 mod takes;
 
 use crate::describe::describe;
@@ -18,11 +19,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
 use supple::solver::Impulses;
+use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, StepError, TakeError, Target, Timeline,
-    Twist, Watch, Work, step,
+    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target,
+    Timeline, Twist, Watch, Work, step,
 };
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -177,6 +179,7 @@ pub(crate) fn start(
     };
     simulation.publish_all();
     simulation.tell_if_stored();
+    simulation.greet();
     std::thread::Builder::new()
         .name("simulation".into())
         .spawn(move || simulation.run(inbox, runtime))
@@ -237,6 +240,14 @@ struct Stage {
     pins: BTreeMap<u32, DVec3>,
     /// Pulls by client and pointer.
     drags: BTreeMap<(u64, u32), Drag>,
+    /// Orientations that pulls hold while posing.
+    turns: BTreeMap<(u64, u32), DQuat>,
+    /// What moves the scene when posing ends.
+    moved_by: Solver,
+    /// What the corrections of a step may take.
+    budget: Option<Budget>,
+    /// What is to be said when the scene is first shown.
+    greeting: Option<String>,
     report: Report,
     step_micros: f64,
     pace: f64,
@@ -336,6 +347,13 @@ impl Simulation {
         }
     }
 
+    /// Says what a scene that was just opened has to say.
+    fn greet(&mut self) {
+        if let Some(text) = self.stage.greeting.take() {
+            self.tell("info", text);
+        }
+    }
+
     fn tell(&mut self, level: &'static str, text: String) {
         let number = self.notice.as_ref().map_or(1, |notice| notice.number + 1);
         self.notice = Some(Notice { number, level, text });
@@ -376,6 +394,7 @@ impl Simulation {
         self.put_aside(stage);
         self.publish_all();
         self.tell_if_stored();
+        self.greet();
         Ok(())
     }
 
@@ -423,8 +442,9 @@ impl Simulation {
             Request::Recover { journal } => self.recover(journal)?,
             Request::Discard { journal } => self.discard(journal)?,
             Request::Set(change) => self.stage.set(change)?,
-            Request::Drag { pointer, body, point, target, strength } => {
-                return self.stage.drag((client, pointer), body, point.into(), target.into(), strength);
+            Request::Drag { pointer, body, point, target, rotation, strength } => {
+                let owner = (client, pointer);
+                return self.stage.drag(owner, body, point.into(), target.into(), rotation, strength);
             }
             Request::Release { pointer } => {
                 self.stage.drags.remove(&(client, pointer));
@@ -562,9 +582,12 @@ impl Pace {
 
 impl Stage {
     fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
+        let mut greeting = None;
         let (scene, timeline, take, stored) = match opening {
             Opening::Scene(scene) => {
-                let timeline = Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input);
+                let (state, said) = posing::start(&scene);
+                greeting = said;
+                let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
                 (scene, timeline, 0, None)
             }
             Opening::Takes(scene, file) => {
@@ -591,6 +614,10 @@ impl Stage {
             tracked: BTreeMap::new(),
             pins: BTreeMap::new(),
             drags: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            moved_by: posing::moving_solver(&scene),
+            budget: None,
+            greeting,
             report: Report::default(),
             step_micros: 0.0,
             pace: 0.0,
@@ -605,12 +632,14 @@ impl Stage {
 
     /// Takes settings and pins from the present input, as recorded.
     fn adopt(&mut self) {
-        let input = &self.now.input;
-        self.settings = Input { targets: Vec::new(), drags: Vec::new(), wrenches: Vec::new(), ..input.clone() };
+        self.settings = self.settings_of(&self.now.input);
+        if !self.is_posing() {
+            self.moved_by = self.settings.solver;
+        }
         self.hold();
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
-        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).collect();
+        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins()).collect();
     }
 
     /// Trackers hold where they are now when the script is off.
@@ -642,6 +671,9 @@ impl Stage {
             Ok(report) => report,
             Err(error) => return Err(self.explain(&error)),
         };
+        if let Some(budget) = &mut self.budget {
+            budget.learn(&self.report, self.step_micros);
+        }
         self.now.step += 1;
         self.timeline.record(self.take, &self.now.input, &self.now.state);
         Ok(Advanced::Usual)
@@ -680,16 +712,12 @@ impl Stage {
             }
             input.targets[tracker] = Some(target);
         }
-        for (&body, &target) in &self.pins {
-            input.drags.push(Drag { body: BodyId(body), target, ..pin });
-        }
-        input.drags.extend(self.drags.values());
+        self.add_hands(pin);
     }
 
     fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
-        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques: _, script: _, joints } =
-            &change;
+        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, .. } = &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
         if let Some(name) = solver {
             let Some(solver) = self.settings.solver.choose(name) else {
@@ -708,6 +736,9 @@ impl Stage {
         }
         if [stiffness_scale, damping_scale].into_iter().flatten().any(|x| !scale(*x)) {
             return bad("a scale must lie between 0 and 1,000,000");
+        }
+        if budget.is_some_and(|us| !(us == 0.0 || (1.0..=1e9).contains(&us))) {
+            return bad("a budget must lie between 1 and 1,000,000,000 µs, or be 0 for none");
         }
         let known = self.scene.model.joints().len();
         if joints.iter().any(|j| j.joint as usize >= known || !scale(j.stiffness_scale) || !scale(j.damping_scale)) {
@@ -729,6 +760,7 @@ impl Stage {
         body: u32,
         point: DVec3,
         target: DVec3,
+        rotation: Option<[f64; 4]>,
         strength: f64,
     ) -> Result<Told, Refused> {
         self.check_body(body)?;
@@ -739,6 +771,12 @@ impl Stage {
                 "a drag needs a point and a target in metres and a strength up to 100".into(),
             ));
         }
+        let turn = match rotation.map(posing::rotation) {
+            Some(None) => {
+                return Err(("studio/value", "the rotation of a drag is not a unit quaternion x, y, z, w".into()));
+            }
+            turn => turn.flatten(),
+        };
         let new = !self.drags.contains_key(&owner);
         if new && self.drags.len() >= MAX_DRAGS {
             return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
@@ -749,6 +787,11 @@ impl Stage {
             let label = format!("the new {}", self.timeline.takes()[self.take].name);
             self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
         }
+        match turn {
+            Some(turn) => self.turns.insert(owner, turn),
+            None => self.turns.remove(&owner),
+        };
+        self.turns.retain(|held, _| *held == owner || self.drags.contains_key(held));
         let stiffness = strength * self.pull_stiffness();
         let mass = self.scene.model.bodies()[body as usize].mass;
         let damping = 2.0 * (stiffness * mass).sqrt(); // critical for the body alone
@@ -848,6 +891,8 @@ impl Stage {
             damping_scale: s.damping_scale,
             torques: s.torques,
             script: self.script,
+            pose: self.is_posing(),
+            budget: self.budget_micros(),
             joints: s.joints.iter().enumerate().filter_map(scaled).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, PATIENCE, start};
+use common::{Client, Frame, PATIENCE, start};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -342,4 +342,58 @@ fn a_busy_port_gives_the_next_one() {
     let port: u16 = first.address().unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
     let second = Studio::bind(opening(), at(port)).unwrap();
     assert_ne!(first.address().unwrap(), second.address().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_are_posed_by_hand() {
+    let address = start("robot:torques=off");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    let hand = scene["bodies"].as_array().unwrap().iter().position(|body| body["name"] == "right_hand").unwrap();
+    client.say(json!({"type": "set", "pose": true, "script": false, "budget": 2000.0})).await;
+    let status = client.status_where(|status| status["settings"]["pose"] == true).await;
+    assert_eq!((&status["settings"]["solver"], &status["settings"]["budget"]), (&json!("assembly"), &json!(2000.0)));
+
+    // Nothing falls: with the torques off everything would. What is pulled comes, and stays when it is let go.
+    let first = client.frame().await;
+    let later = client.frame_where(|frame| frame.step() > first.step() + 30).await;
+    let apart = |a: &Frame, b: &Frame, body: usize| {
+        let (a, b) = (a.position(body), b.position(body));
+        (0..3).map(|k| f64::from(a[k] - b[k]).powi(2)).sum::<f64>().sqrt()
+    };
+    let settled = client.frame_where(|frame| frame.step() > later.step() + 30).await;
+    assert!(
+        (0..settled.bodies()).all(|body| apart(&settled, &later, body) < 1e-6),
+        "a posed character moves by itself"
+    );
+    let [x, y, z] = settled.position(hand).map(f64::from);
+    let target = [x, y + 0.15, z + 0.1];
+    client.say(json!({"type": "drag", "body": hand, "point": [0, 0, 0], "target": target})).await;
+    let near = |frame: &Frame| {
+        let at = frame.position(hand);
+        (0..3).all(|k| (f64::from(at[k]) - target[k]).abs() < 1e-4)
+    };
+    let reached = client.frame_where(near).await;
+    client.say(json!({"type": "release"})).await;
+    let kept = client.frame_where(|frame| frame.step() > reached.step() + 30).await;
+    assert!(near(&kept), "the hand stays where it was put");
+
+    // Moving again: it falls.
+    client.say(json!({"type": "set", "pose": false})).await;
+    client.status_where(|status| status["settings"]["solver"] == "tree").await;
+    client.frame_where(|frame| apart(frame, &kept, hand) > 0.05).await;
+    client
+        .say(json!({"type": "drag", "body": 0, "point": [0, 0, 0], "target": [0, 0, 0], "rotation": [9, 0, 0, 0]}))
+        .await;
+    assert_eq!(client.told("error").await["code"], "studio/value");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_scene_is_brought_together_aloud() {
+    let address = start("crowd_of_two");
+    let mut client = Client::connect(&address).await;
+    let status = client.status_where(|status| !status["notice"].is_null()).await;
+    assert!(status["notice"]["text"].as_str().unwrap().contains("starts broken"), "{status}");
+    let frame = client.frame().await;
+    assert!(frame.f32(48) < 1e-5, "the largest joint gap is {} m", frame.f32(48));
 }

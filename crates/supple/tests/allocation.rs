@@ -87,11 +87,9 @@ fn of_scene(name: &str, slot: usize, adjust: impl Fn(&mut Input)) -> usize {
 
 /// The scenes that solver `tree` moves.
 fn trees() -> impl Iterator<Item = &'static str> {
-    let is_tree = |name: &&'static str| {
-        let scene = Scene::parse(name).unwrap();
-        matches!(scene.input.solver, Solver::Tree(_)) && scene.model.topology().is_tree()
-    };
-    supple::scenes::catalogue().iter().map(|info| info.name).filter(is_tree)
+    let own = |name: &str| matches!(Scene::parse(name).unwrap().input.solver, Solver::Tree(_));
+    let names = supple::scenes::catalogue().iter().map(|info| info.name);
+    names.filter(move |name| own(name) && solver_takes(name, published()))
 }
 
 #[test]
@@ -102,8 +100,7 @@ fn assembly_allocates_nothing() {
         for scheme in [Scheme::Displacements, Scheme::Posing, Scheme::Projected] {
             for linear in [Linear::Factored, Linear::Plain] {
                 let settings = Assembly { scheme, linear, ..Assembly::default() };
-                let scene = Scene::parse(info.name).unwrap();
-                if Solver::Assembly(settings).takes(&scene.model, &scene.input).is_err() {
+                if !solver_takes(info.name, Solver::Assembly(settings)) {
                     continue; // grips, which the baselines do not take
                 }
                 let adjust = |input: &mut Input| input.solver = Solver::Assembly(settings);

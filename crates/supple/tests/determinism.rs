@@ -35,8 +35,9 @@ fn go_on(scene: &Scene, substeps: u32, mut state: State, steps: usize, fresh: bo
 fn for_every_scene(check: impl Fn(&Scene, u32, State)) {
     for info in supple::scenes::catalogue() {
         let scene = Scene::parse(info.name).unwrap();
-        if !matches!(scene.input.solver, Solver::Tree(_)) {
-            continue;
+        let own = matches!(scene.input.solver, Solver::Tree(_));
+        if !own || published().takes(&scene.model, &scene.input).is_err() {
+            continue; // another solver's scene, or one with loops
         }
         for substeps in [1, 4] {
             let reference = go_on(&scene, substeps, scene.state.clone(), STEPS, false);

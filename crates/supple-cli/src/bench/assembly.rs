@@ -4,9 +4,8 @@
 //! structure of 261 constraints, dragged with 2 of 5, visually perfect with 3 of 50 (Fig. 5); a plate with 108 constraints shaken at 12 frames a second, 1
 //! of 15, half of the time for rendering (Fig. 6). All on an SGI O2.
 
-use super::{Destination, Machine, Stopwatch};
+use super::{Destination, Document, Machine, Stopwatch};
 use crate::error::Error;
-use crate::output;
 use crate::table::{Align, Table, figure, small};
 use crate::terminal::Terminal;
 use clap::{Args, builder::PossibleValuesParser};
@@ -80,13 +79,6 @@ const fn default(scene: &'static str, task: Task, tolerance: f64) -> Case {
 
 /// Frames of a scene in motion: two seconds.
 const FRAMES: usize = 120;
-
-#[derive(Debug, Serialize)]
-struct Document {
-    bench: &'static str,
-    machine: Machine,
-    rows: Vec<Row>,
-}
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -205,7 +197,7 @@ fn play(
     }
 }
 
-fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
+fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
     let mut table = Table::new([
         ("scene", Align::Left),
         ("settings", Align::Left),
@@ -238,12 +230,6 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             row.published_ms.map_or("–".into(), figure),
         ]);
     }
-    output::print(|out| {
-        use std::io::Write;
-        let words = "the scenes of [Faure 1998], errors in m or rad, published times on an SGI O2";
-        writeln!(out, "{}  {}", terminal.bold("assembly"), terminal.faint(words))?;
-        table.write(out, terminal)?;
-        writeln!(out)?;
-        writeln!(out, "  {}", terminal.faint(&document.machine.words()))
-    })
+    let words = "the scenes of [Faure 1998], errors in m or rad, published times on an SGI O2";
+    document.print(words, &table, terminal)
 }

@@ -427,13 +427,27 @@ impl Stage {
             damping_scale: change.damping_scale.map(|_| s.damping_scale),
             torques: change.torques.map(|_| s.torques),
             script: change.script.map(|_| self.script),
+            pose: change.pose.map(|_| self.is_posing()),
+            budget: change.budget.map(|_| self.budget_micros()),
             joints: change.joints.iter().map(joint).collect(),
         }
     }
 
     /// Changes settings, for the next live steps.
     pub(super) fn apply(&mut self, change: &Change) {
-        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let Change {
+            solver,
+            dt,
+            substeps,
+            gravity,
+            stiffness_scale,
+            damping_scale,
+            torques,
+            script,
+            pose,
+            budget,
+            joints,
+        } = change;
         let s = &mut self.settings;
         s.solver = solver.as_ref().and_then(|name| s.solver.choose(name)).unwrap_or(s.solver);
         s.dt = dt.unwrap_or(s.dt);
@@ -452,11 +466,29 @@ impl Stage {
             self.hold();
             self.script = script;
         }
+        if let Some(on) = *pose {
+            self.set_posing(on);
+        }
+        if let Some(micros) = *budget {
+            self.set_budget(micros);
+        }
     }
 
     /// What a change of settings is called when it is undone.
     pub(super) fn label_of(&self, change: &Change) -> String {
-        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, torques, script, joints } = change;
+        let Change {
+            solver,
+            dt,
+            substeps,
+            gravity,
+            stiffness_scale,
+            damping_scale,
+            torques,
+            script,
+            pose,
+            budget,
+            joints,
+        } = change;
         let joint = joints.first().map(|first| {
             let name = &self.scene.model.joints()[first.joint as usize].name;
             if joints.len() == 1 { format!("joint {name}") } else { format!("joints from {name} on") }
@@ -470,6 +502,8 @@ impl Stage {
             (damping_scale.is_some(), "joint damping"),
             (torques.is_some(), "joint torques"),
             (script.is_some(), "scene motion"),
+            (pose.is_some(), "posing"),
+            (budget.is_some(), "budget"),
         ];
         let mut names: Vec<String> = named.into_iter().filter(|n| n.0).map(|n| n.1.to_owned()).collect();
         names.extend(joint);

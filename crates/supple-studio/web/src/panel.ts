@@ -90,6 +90,7 @@ export class Panel {
     element("solver-summary").textContent = this.scene?.solvers.find((line) => line.name === settings.solver)?.summary ?? "";
     input("torques").checked = settings.torques;
     input("script").checked = settings.script;
+    input("pose").checked = settings.pose;
     element<HTMLSelectElement>("speed").value = String(status.speed);
     const play = element("play");
     play.querySelector("path")!.setAttribute("d", status.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2v12l10-6z");
@@ -234,7 +235,7 @@ export class Panel {
     slide("dt", (rate) => ({ dt: 1 / rate }));
     slide("substeps", (substeps) => ({ substeps }));
     input("strength").addEventListener("input", () => this.showValues());
-    for (const id of ["torques", "script"]) {
+    for (const id of ["torques", "script", "pose"]) {
       input(id).addEventListener("change", () => this.set({ [id]: input(id).checked }));
     }
   }

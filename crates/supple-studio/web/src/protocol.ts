@@ -97,6 +97,8 @@ export interface StatusMessage {
     damping_scale: number;
     torques: boolean;
     script: boolean;
+    pose: boolean;
+    budget: number;
     joints: [number, number, number][];
   };
   pins: number[];

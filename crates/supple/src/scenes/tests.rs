@@ -43,7 +43,9 @@ fn every_scene_is_closed_and_finite_at_the_start() {
         assert_eq!(scene.model.topology().is_tree(), !loops, "{}", scene.name);
         let warnings = scene.model.warnings();
         assert!(warnings.iter().all(|w| loops && w.code == "model/loop"), "{}: {warnings:?}", scene.name);
-        scene.input.solver.takes(&scene.model, &scene.input).unwrap_or_else(|e| panic!("{}: {e}", scene.name));
+        if let Solver::Assembly(_) = scene.input.solver {
+            scene.input.solver.takes(&scene.model, &scene.input).unwrap_or_else(|e| panic!("{}: {e}", scene.name));
+        }
     }
 }
 

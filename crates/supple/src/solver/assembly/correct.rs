@@ -112,6 +112,8 @@ pub(super) struct Correction {
     /// How much turning is resisted while joints are open: a body of mass m with levers r and joints open by E turns with the inertia
     /// `I + wariness · m r E`. 0 where the masses alone shall count \[1/rad\].
     pub(super) wariness: f64,
+    /// Iterations of a correction that may gain little or raise the error: from far away some do on the way home.
+    pub(super) patience: u32,
     /// The shortest distance that a radian counts as, at most 1 \[m\].
     finest: f64,
     /// By `held`.
@@ -135,8 +137,8 @@ fn share(linear: Linear) -> f64 {
     }
 }
 
-/// Iterations of a correction that may gain less than they promise, or raise the error: from far away some do on the way home.
-const RISES: u32 = 4;
+/// Iterations that may gain little, unless something is posed, where the way home is short and a jerk is seen.
+pub(super) const PATIENCE: u32 = 4;
 /// Less than this share of the promise of the linear rows is little.
 const POOR: f64 = 0.25;
 /// How often the last motion is halved when it raises the error.
@@ -153,6 +155,7 @@ impl Correction {
             held: Vec::new(),
             limits: LimitRows::None,
             wariness: 0.0,
+            patience: PATIENCE,
             finest: 1.0,
             residuals: Vec::new(),
             start: vec![Pose::IDENTITY; bodies],
@@ -262,7 +265,7 @@ impl Correction {
             let (is_last, keeps_promise) = (outcome.outer == settings.outer, gained >= POOR * promised);
             let stands_still = largest <= 1e-3 * settings.tolerance || promised <= STILL * now.square;
             let accepted = match damping {
-                None => keeps_promise || (poor < RISES && !is_last && next.square.is_finite()),
+                None => keeps_promise || (poor < self.patience && !is_last && next.square.is_finite()),
                 Some(_) => gained >= 0.0,
             };
             poor += u32::from(!keeps_promise);

@@ -23,7 +23,7 @@ use crate::maths::Twist;
 use crate::measure;
 use crate::model::{Model, State};
 use crate::step::{Failure, Report, StepError};
-use correct::{Correction, LimitRows, Outcome, Owner};
+use correct::{Correction, LimitRows, Outcome, Owner, PATIENCE};
 
 /// Settings of solver `assembly`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -200,9 +200,9 @@ fn displacements(
 /// Bodies stay where they are but for what joints, limits and grips ask of them; nothing moves on by itself.
 fn posing(model: &Model, grips: &[Grip], settings: &Assembly, state: &mut State, work: &mut AssemblyWork) -> Outcome {
     let correction = &mut work.correction;
-    correction.limits = LimitRows::Passed;
+    (correction.limits, correction.patience) = (LimitRows::Passed, 0);
     let outcome = assembled(model, grips, settings, state, correction);
-    correction.limits = LimitRows::None;
+    (correction.limits, correction.patience) = (LimitRows::None, PATIENCE);
     for body in &mut state.bodies {
         body.velocity = Twist::ZERO;
     }

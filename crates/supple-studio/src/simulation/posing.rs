@@ -1,0 +1,115 @@
+//! Posing by hand: what is pulled is held by grips instead of springs, nothing falls and nothing swings. And the budget of solver
+//! `assembly`, kept by iterations that are recorded with each step.
+
+use super::Stage;
+use supple::glam::{DQuat, DVec3};
+use supple::solver::assembly::{Budget, Scheme};
+use supple::{Assembly, BodyId, Drag, Grip, Input, Scene, Solver, State};
+
+/// Whether this solver poses.
+pub(super) fn poses(solver: Solver) -> bool {
+    matches!(solver, Solver::Assembly(Assembly { scheme: Scheme::Posing, .. }))
+}
+
+/// What moves a scene when it is not posed.
+pub(super) fn moving_solver(scene: &Scene) -> Solver {
+    if poses(scene.input.solver) { Solver::Assembly(Assembly::default()) } else { scene.input.solver }
+}
+
+/// The state to start a scene from. One that arrives broken is brought together, and that is to be said.
+pub(super) fn start(scene: &Scene) -> (State, Option<String>) {
+    match scene.assembled_start() {
+        Ok((state, None)) => (state, None),
+        Ok((state, Some(report))) => {
+            let text = format!(
+                "The scene starts broken, joints open by up to {:.3} m or rad. They were brought together in {} iterations; \
+                 {:.1e} is left.",
+                report.error_before, report.outer, report.error_after
+            );
+            (state, Some(text))
+        }
+        Err(error) => {
+            (scene.state.clone(), Some(format!("The scene starts broken and cannot be brought together: {error}")))
+        }
+    }
+}
+
+impl Stage {
+    pub(super) fn is_posing(&self) -> bool {
+        poses(self.settings.solver)
+    }
+
+    /// Begins or ends posing; what moved the scene before moves it again after.
+    pub(super) fn set_posing(&mut self, on: bool) {
+        if on == self.is_posing() {
+            return;
+        }
+        self.settings.solver = match on {
+            true => {
+                self.moved_by = self.settings.solver;
+                Solver::Assembly(Assembly { scheme: Scheme::Posing, ..Assembly::default() })
+            }
+            false => self.moved_by,
+        };
+    }
+
+    /// Sets what the corrections of a step may take; 0 for what the settings say \[µs\].
+    pub(super) fn set_budget(&mut self, micros: f64) {
+        self.budget = (micros > 0.0).then(|| Budget::new(micros));
+    }
+
+    /// What the corrections of a step may take \[µs\]; 0 without a budget.
+    pub(super) fn budget_micros(&self) -> f64 {
+        self.budget.map_or(0.0, |budget| budget.micros())
+    }
+
+    /// Adds pins and pulls to the next input, as springs, or as grips where it poses; and as many iterations as there is time for.
+    pub(super) fn add_hands(&mut self, pin: Drag) {
+        let input = &mut self.now.input;
+        if poses(input.solver) {
+            let grip = |body, point, target, rotation| Grip { body, point, target, rotation };
+            let pins = self.pins.iter().map(|(&body, &target)| grip(BodyId(body), DVec3::ZERO, target, None));
+            let turned = |owner| self.turns.get(owner).copied();
+            let pulls = self.drags.iter().map(|(owner, d)| grip(d.body, d.point, d.target, turned(owner)));
+            input.grips.extend(pins.chain(pulls));
+        } else {
+            let pins = self.pins.iter().map(|(&body, &target)| Drag { body: BodyId(body), target, ..pin });
+            input.drags.extend(pins.chain(self.drags.values().copied()));
+        }
+        if let (Some(budget), Solver::Assembly(asked)) = (self.budget, input.solver) {
+            input.solver = Solver::Assembly(budget.settings(asked));
+        }
+    }
+
+    /// The settings of a recorded input, its lists emptied. A solver's iterations are not those that a budget left it.
+    pub(super) fn settings_of(&self, input: &Input) -> Input {
+        let solver = match (input.solver, self.settings.solver) {
+            (Solver::Assembly(kept), Solver::Assembly(asked)) if self.budget.is_some() => {
+                Solver::Assembly(Assembly { outer: asked.outer, inner: asked.inner, ..kept })
+            }
+            (solver, _) => solver,
+        };
+        Input {
+            solver,
+            targets: Vec::new(),
+            drags: Vec::new(),
+            grips: Vec::new(),
+            wrenches: Vec::new(),
+            ..input.clone()
+        }
+    }
+
+    /// Bodies that a recorded posing step pinned: held by their centre of mass, and not by the scene.
+    pub(super) fn posed_pins(&self) -> impl Iterator<Item = (u32, DVec3)> {
+        let input = &self.now.input;
+        let own = if poses(input.solver) { self.scene.input.grips.len() } else { input.grips.len() };
+        let by_hand = input.grips.iter().skip(own);
+        by_hand.filter(|g| g.point == DVec3::ZERO && g.rotation.is_none()).map(|g| (g.body.0, g.target))
+    }
+}
+
+/// A rotation that a client sent, x, y, z, w.
+pub(super) fn rotation(numbers: [f64; 4]) -> Option<DQuat> {
+    let rotation = DQuat::from_array(numbers);
+    ((rotation.length() - 1.0).abs() <= 1e-3).then(|| rotation.normalize())
+}
