@@ -7,7 +7,7 @@ use serde::Serialize;
 use supple::glam::DVec3;
 use supple::maths::lanes::Instructions;
 use supple::solver::assembly::{Budget, Cut, Linear, Scheme};
-use supple::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
+use supple::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
 use supple::{Input, Scene, Solver, TreeScheme};
@@ -77,7 +77,7 @@ impl RunArgs {
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 26] = [
+const KEYS: [(&str, &str); 25] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
@@ -88,7 +88,6 @@ const KEYS: [(&str, &str); 26] = [
     ("tree.threads", "one or many"),
     ("tree.instructions", "best or baseline"),
     ("impulse.variant", "system or joint_by_joint"),
-    ("impulse.rows", "start or predicted"),
     ("impulse.elimination", "automatic, joints or bodies"),
     ("impulse.tolerance", "m or rad, above 0"),
     ("impulse.velocity_tolerance", "m/s or rad/s, above 0"),
@@ -156,7 +155,6 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
         (Solver::Tree(tree), "threads") => tree.threads = choice(value, &THREADS)?,
         (Solver::Tree(tree), "instructions") => tree.instructions = choice(value, &INSTRUCTIONS)?,
         (Solver::Impulse(impulse), "variant") => impulse.variant = choice(value, &VARIANTS)?,
-        (Solver::Impulse(impulse), "rows") => impulse.rows = choice(value, &ROWS)?,
         (Solver::Impulse(impulse), "elimination") => impulse.elimination = choice(value, &ELIMINATIONS)?,
         (Solver::Impulse(impulse), "tolerance") => impulse.tolerance = positive(value)?,
         (Solver::Impulse(impulse), "velocity_tolerance") => impulse.velocity_tolerance = positive(value)?,
@@ -192,7 +190,6 @@ const SCHEMES: [(&str, TreeScheme); 7] = [
 const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::Many)];
 const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
 const VARIANTS: [(&str, Variant); 2] = [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
-const ROWS: [(&str, Rows); 2] = [("start", Rows::Start), ("predicted", Rows::Predicted)];
 const ELIMINATIONS: [(&str, Elimination); 3] =
     [("automatic", Elimination::Automatic), ("joints", Elimination::Joints), ("bodies", Elimination::Bodies)];
 const CORRECTIONS: [(&str, VelocityCorrection); 2] = [("on", VelocityCorrection::On), ("off", VelocityCorrection::Off)];
@@ -332,7 +329,6 @@ enum SolverSettings {
     },
     Impulse {
         variant: &'static str,
-        rows: &'static str,
         elimination: &'static str,
         tolerance: f64,
         velocity_tolerance: f64,
@@ -374,7 +370,6 @@ impl Settings {
                 },
                 Solver::Impulse(impulse) => SolverSettings::Impulse {
                     variant: name_of(impulse.variant, &VARIANTS),
-                    rows: name_of(impulse.rows, &ROWS),
                     elimination: name_of(impulse.elimination, &ELIMINATIONS),
                     tolerance: impulse.tolerance,
                     velocity_tolerance: impulse.velocity_tolerance,
@@ -438,8 +433,7 @@ mod tests {
                 Solver::Impulse(Default::default()),
                 &[
                     "variant=joint_by_joint",
-                    "impulse.rows=predicted",
-                    "elimination=bodies",
+                    "impulse.elimination=bodies",
                     "tolerance=1e-4",
                     "velocity_tolerance=1",
                     "velocity_correction=off",

@@ -300,6 +300,7 @@ pub fn gyroscopic(inertia_in_body: DMat3, omega_in_body: DVec3, h: f64) -> DVec3
 /// A joint at a state: frames, levers and coordinates, from which its forces follow.
 #[derive(Clone, Copy, Debug)]
 pub struct JointView<'m> {
+    id: JointId,
     joint: &'m Joint,
     sides: Sides,
     /// World axes of the child's joint frame.
@@ -370,6 +371,7 @@ impl<'m> JointView<'m> {
         let r_b = b.rotation * joint.parent_from_joint.translation;
         let relative = joint.relative_rotation(a.rotation, b.rotation);
         JointView {
+            id,
             joint,
             sides,
             frame_a: DMat3::from_quat(a.rotation * joint.child_from_joint.rotation),
@@ -498,19 +500,26 @@ impl<'m> JointView<'m> {
         Some(Force::Along(Along { a, b, force: -stiffness * v, stiffness, damping }))
     }
 
+    /// What a motor moves, the angle of a hinge \[rad\] or the position of a slider \[m\], with its rows.
+    pub fn motor_position(&self) -> Option<(f64, Twist, Twist)> {
+        match self.joint.mask.rotation() {
+            RotationKind::Axis(i) => {
+                let g = self.frame_a.col(i);
+                Some((self.angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g)))
+            }
+            RotationKind::Held if !self.joint.mask.holds_translation(0) => Some(self.slide(0)),
+            _ => None,
+        }
+    }
+
     /// The motor. Its law is implicit while the torque it would have at the end of `h` is within the clamp.
     pub fn motor(&self, input: &JointInput, (ks, kc): (f64, f64), h: f64, derivatives: Derivatives) -> Option<Force> {
         let motor = self.joint.motor.as_ref()?;
         let (kp, kd, max) = (motor.stiffness * ks, motor.damping * kc, motor.max);
-        let (x, a, b) = match self.joint.mask.rotation() {
-            RotationKind::Axis(i) => {
-                let g = self.frame_a.col(i);
-                (self.angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g))
-            }
-            RotationKind::Held if !self.joint.mask.holds_translation(0) => self.slide(0),
-            RotationKind::Free => return self.ball_motor(input, kp, kd, max, h, derivatives),
-            RotationKind::Held | RotationKind::Cardan(_) => return None,
-        };
+        if self.joint.mask.rotation() == RotationKind::Free {
+            return self.ball_motor(input, kp, kd, max, h, derivatives);
+        }
+        let (x, a, b) = self.motor_position()?;
         // T = torque − kp (x − x*) − kd (ẋ − r*)
         let (kp, kd, target, target_rate) = match input.servo {
             Some(ServoTarget::Position { position, rate }) => (kp, kd, position, rate),
@@ -555,19 +564,20 @@ impl<'m> JointView<'m> {
         joint: &JointInput,
         h: f64,
         derivatives: Derivatives,
-        mut visit: impl FnMut(&Force),
+        mut visit: impl FnMut(Source, &Force),
     ) -> u32 {
         let scales = input.scales(joint);
-        self.rotation_spring(scales, derivatives).iter().for_each(&mut visit);
+        let mut own = |force: &Force| visit(Source::Joint(self.id), force);
+        self.rotation_spring(scales, derivatives).iter().for_each(&mut own);
         for k in 0..3 {
-            self.slide_spring(k, scales).iter().for_each(&mut visit);
+            self.slide_spring(k, scales).iter().for_each(&mut own);
         }
         if input.torques {
-            self.motor(joint, scales, h, derivatives).iter().for_each(&mut visit);
+            self.motor(joint, scales, h, derivatives).iter().for_each(&mut own);
         }
         let mut acting = 0;
         for limit in [self.angle_limit(h), self.swing_limit(h), self.slide_limit(h)].into_iter().flatten() {
-            visit(&limit);
+            visit(Source::Limit(self.id), &limit);
             acting += 1;
         }
         acting
@@ -609,8 +619,10 @@ fn violation(range: Range, x: f64, rate: f64, h: f64) -> Option<f64> {
 /// Where a force comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Spring, motor or limit of a joint; a and b are its child and parent.
+    /// Spring or motor of a joint; a and b are its child and parent.
     Joint(JointId),
+    /// A limit of a joint: it pushes one way and never pulls.
+    Limit(JointId),
     /// An anchor spring, by its index.
     AnchorSpring(usize),
     /// A tracker or drag: b is the world.
@@ -643,8 +655,8 @@ pub fn collect(
     let mut limits = 0;
     for (k, joint) in model.joints().iter().enumerate() {
         let id = JointId(k as u32);
-        limits += JointView::new(model, state, id).forces(input, &input.joint(k), h, derivatives, |force| {
-            visit(Acting { source: Source::Joint(id), a: joint.child, b: joint.parent, force })
+        limits += JointView::new(model, state, id).forces(input, &input.joint(k), h, derivatives, |source, force| {
+            visit(Acting { source, a: joint.child, b: joint.parent, force })
         });
     }
     for (k, spring) in model.anchor_springs().iter().enumerate() {
@@ -1077,7 +1089,7 @@ mod tests {
     #[test]
     fn limits_look_ahead_and_motors_keep_within_their_clamp() {
         let limits = Limits { angle: Some(Range::new(-1.0, 0.9)), ..Limits::default() };
-        let motor = Motor { stiffness: 10.0, damping: 1.0, max: 4.0 };
+        let motor = Motor { stiffness: 10.0, damping: 1.0, max: 4.0, integral: 0.0 };
         let (model, mut state) =
             pair(JointMask::HINGE, DVec3::X * 0.8, DVec3::ZERO, |joint| joint.limits(limits).motor(motor));
         let axis = JointView::new(&model, &state, JointId(0)).frame_a.col(0);

@@ -117,6 +117,14 @@ impl Block {
         self.at[row] = *values;
     }
 
+    /// Sets one column of six rows.
+    pub fn set_column(&mut self, col: usize, values: &Vector) {
+        assert!(col < self.cols && self.rows == 6);
+        for (row, value) in self.at.iter_mut().zip(values) {
+            row[col] = *value;
+        }
+    }
+
     /// The transpose.
     pub fn transposed(&self) -> Block {
         let mut out = Block::zeros(self.cols, self.rows);

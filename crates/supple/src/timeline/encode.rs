@@ -9,7 +9,7 @@ use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
 use crate::solver::assembly::{Cut, Linear, Scheme};
-use crate::solver::impulse::{Elimination, Rows, Variant, VelocityCorrection};
+use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
 use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::{DQuat, DVec3};
@@ -27,10 +27,11 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_twist(out, *velocity);
     });
     put_list(out, joints, |out, joint| {
-        let JointState { angle, turn, force } = joint;
+        let JointState { angle, turn, force, integral } = joint;
         put_f64(out, *angle);
         put_vec3(out, *turn);
         put_vec3(out, *force);
+        put_f64(out, *integral);
     });
 }
 
@@ -43,7 +44,9 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
         bodies: from.list(104, |from| {
             Ok(BodyState { position: from.vec3()?, orientation: from.quat()?, velocity: from.twist()? })
         })?,
-        joints: from.list(56, |from| Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()? }))?,
+        joints: from.list(64, |from| {
+            Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()?, integral: from.f64()? })
+        })?,
     })
 }
 
@@ -274,7 +277,6 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
         }
         Solver::Impulse(Impulse {
             variant,
-            rows,
             elimination,
             tolerance,
             velocity_tolerance,
@@ -283,7 +285,6 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
         }) => {
             out.push(1);
             put_choice(out, variant, &VARIANTS);
-            put_choice(out, rows, &ROWS);
             put_choice(out, elimination, &ELIMINATIONS);
             put_f64(out, tolerance);
             put_f64(out, velocity_tolerance);
@@ -323,7 +324,6 @@ const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Basel
 const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
 const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];
 const VARIANTS: [Variant; 2] = [Variant::System, Variant::JointByJoint];
-const ROWS: [Rows; 2] = [Rows::Start, Rows::Predicted];
 const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
 const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
 const ASSEMBLY_SCHEMES: [Scheme; 4] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte, Scheme::Posing];
@@ -441,7 +441,6 @@ impl<'a> Bytes<'a> {
             }
             1 => Solver::Impulse(Impulse {
                 variant: self.choice(&VARIANTS)?,
-                rows: self.choice(&ROWS)?,
                 elimination: self.choice(&ELIMINATIONS)?,
                 tolerance: self.f64()?,
                 velocity_tolerance: self.f64()?,

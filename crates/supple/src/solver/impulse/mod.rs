@@ -1,16 +1,39 @@
 //! Solver `impulse`: joints held by impulses [Bender 2006].
+//!
+//! ```text
+//! start   half the impulse of every spring, damper, motor and limit                                   kicks.rs
+//!         impulses of the joints, such that after the flight every joint is closed                    system.rs, by_joint.rs
+//! flight  each body alone, under gravity and given wrenches                                           flight.rs
+//! end     the other half; impulses of the joints, such that none is opening (velocity correction)
+//! ```
+//! The joints' impulses at the start are found by prediction: fly, see how far each joint would be open, add `S⁻¹` times that over h, fly again. When
+//! this does not converge the part has failed and is done in halves. Impulses at both ends of a free flight make a symmetric rule of second order; without
+//! the velocity correction the next start makes up for it.
 
-use crate::input::Input;
-use crate::model::{Model, State};
+mod by_joint;
+mod correct;
+mod flight;
+mod kicks;
+mod system;
+
+use crate::input::{Grip, Input};
+use crate::maths::Twist;
+use crate::maths::block::{Vector, from_wrench, to_twist};
+use crate::model::{Body, JointId, Model, State};
+use crate::solver::no_drives;
 use crate::step::{Failure, Report, StepError};
+use by_joint::ByJoint;
+use correct::At;
+use flight::Flyer;
+use glam::DVec3;
+use kicks::Kicks;
+use system::System;
 
 /// Settings of solver `impulse`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Impulse {
     /// How the impulses of an iteration are found.
     pub variant: Variant,
-    /// Where the rows of the joints are taken.
-    pub rows: Rows,
     /// Which matrix the system variant factors.
     pub elimination: Elimination,
     /// How far a joint may be open after a step \[m, rad\].
@@ -19,7 +42,7 @@ pub struct Impulse {
     pub velocity_tolerance: f64,
     /// Whether velocities are corrected after the step.
     pub velocity_correction: VelocityCorrection,
-    /// Corrections before the step is given up and halved.
+    /// Corrections before a part is given up and halved; joint by joint, a thousand times as many rounds.
     pub iterations: u32,
 }
 
@@ -27,7 +50,6 @@ impl Default for Impulse {
     fn default() -> Self {
         Impulse {
             variant: Variant::System,
-            rows: Rows::Start,
             elimination: Elimination::Automatic,
             tolerance: 1e-6,
             velocity_tolerance: 1e-6,
@@ -45,16 +67,6 @@ pub enum Variant {
     System,
     /// One joint after another.
     JointByJoint,
-}
-
-/// Where the rows of the joints are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rows {
-    /// At the start of the step, as published: one factorisation serves all iterations.
-    #[default]
-    Start,
-    /// At the predicted pose: Newton's method, a factorisation for each iteration.
-    Predicted,
 }
 
 /// Which matrix the system variant factors.
@@ -80,27 +92,251 @@ pub enum VelocityCorrection {
 }
 
 /// Scratch of solver `impulse`.
-pub(crate) struct ImpulseWork {}
+pub(crate) struct ImpulseWork {
+    system: System,
+    /// The system with grips while the other is in use, and the other way round. Made when there are any.
+    gripped: Option<Box<System>>,
+    by_joint: ByJoint,
+    kicks: Kicks,
+    motion: Motion,
+    goals: Goals,
+    /// Changes of velocity wanted of the rows of each joint and grip.
+    wanted: Vec<Vector>,
+    /// What bodies are owed by the implicit forces.
+    owed: Vec<Vector>,
+    /// The velocities that see it.
+    mean: Vec<Twist>,
+    /// Velocities before the first correction.
+    kicked: Vec<Twist>,
+}
+
+/// The bodies on their way.
+struct Motion {
+    /// \[s\]
+    h: f64,
+    flyers: Vec<Flyer>,
+    /// Velocities after the impulses at the start; then after those at the end.
+    velocities: Vec<Twist>,
+    /// What the mean velocity of the flight to come has more than that at its start: `½h a`; nothing once it has ended.
+    drift: Vec<Twist>,
+    /// Where the flight ends.
+    end: State,
+}
+
+/// What is to be left at the end: nothing, but for grips whose target is reached only at the end of the step.
+#[derive(Default)]
+struct Goals {
+    /// Errors \[m, rad\].
+    errors: Vec<Vector>,
+    /// Their rates \[m/s, rad/s\].
+    rates: Vec<Vector>,
+}
 
 impl ImpulseWork {
-    pub(crate) fn new(_model: &Model) -> ImpulseWork {
-        ImpulseWork {}
+    pub(crate) fn new(model: &Model) -> ImpulseWork {
+        let n = model.bodies().len();
+        let flyer = |body: &Body| Flyer {
+            inertia: body.inertia,
+            inverse_inertia: body.inertia.inverse(),
+            acceleration: DVec3::ZERO,
+            torque: DVec3::ZERO,
+        };
+        ImpulseWork {
+            system: System::new(model),
+            gripped: None,
+            by_joint: ByJoint::default(),
+            kicks: Kicks::new(model),
+            motion: Motion {
+                h: 0.0,
+                flyers: model.bodies().iter().map(flyer).collect(),
+                velocities: vec![Twist::ZERO; n],
+                drift: vec![Twist::ZERO; n],
+                end: model.start(),
+            },
+            goals: Goals::default(),
+            wanted: Vec::new(),
+            owed: vec![[0.0; 6]; n],
+            mean: vec![Twist::ZERO; n],
+            kicked: vec![Twist::ZERO; n],
+        }
     }
 }
 
 /// What solver `impulse` does not take.
-pub(crate) fn takes(_model: &Model, _input: &Input, _settings: Impulse) -> Result<(), StepError> {
-    Ok(())
+pub(crate) fn takes(model: &Model, input: &Input, settings: Impulse) -> Result<(), StepError> {
+    let Impulse { tolerance, velocity_tolerance, iterations, .. } = settings;
+    let positive = |x: f64| x.is_finite() && x > 0.0;
+    if !(positive(tolerance) && positive(velocity_tolerance) && iterations > 0) {
+        let what = "a tolerance or the number of iterations is not above 0".to_owned();
+        return Err(StepError::Input { part: "solver impulse".to_owned(), what });
+    }
+    no_drives("impulse", model, input)
 }
 
-/// One part `h` of a step, `after` seconds before the step's end. On failure the state is as it was.
+/// One part `h` of a step, `after` seconds before the step's end.
 pub(crate) fn substep(
-    _model: &Model,
-    _input: &Input,
-    _settings: Impulse,
-    (_h, _after): (f64, f64),
-    _state: &mut State,
-    _work: &mut ImpulseWork,
+    model: &Model,
+    input: &Input,
+    settings: Impulse,
+    (h, after): (f64, f64),
+    state: &mut State,
+    work: &mut ImpulseWork,
 ) -> Result<Report, Failure> {
-    todo!("solver impulse")
+    let part = Part { model, input, settings, h, after, held: &input.grips, loose: &[] };
+    let mut done = if input.grips.is_empty() { part.run(state, work) } else { part.run_gripped(state, work) };
+    let is_short = h * f64::from(input.substeps.max(1)) < GIVING_WAY * input.dt;
+    if done.is_err() && !input.grips.is_empty() && is_short {
+        // It seems that a grip is out of reach: then all give way, and pull like springs.
+        let giving = Part { held: &[], loose: &input.grips, ..part };
+        done = giving.run(state, work).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
+    }
+    let report = done?;
+    state.clone_from(&work.motion.end);
+    state.follow_turns(model);
+    Ok(Part::measured(model, state, report))
+}
+
+/// How often a part may be halved. Light links between heavy ones want short parts: the corrections converge while `h √(F/(m l))`, of the force F in a link of
+/// mass m and length l, is below about ½.
+pub(crate) const MAX_HALVINGS: u32 = 10;
+
+/// Grips give way in parts that are shorter than this share of the part asked for: after two halvings.
+const GIVING_WAY: f64 = 0.3;
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    model: &'a Model,
+    input: &'a Input,
+    settings: Impulse,
+    h: f64,
+    after: f64,
+    /// Grips held by rows.
+    held: &'a [Grip],
+    /// Grips that give way.
+    loose: &'a [Grip],
+}
+
+impl Part<'_> {
+    /// The same with the system that has rows for grips.
+    fn run_gripped(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+        let gripped = work.gripped.get_or_insert_with(|| Box::new(System::new(self.model)));
+        std::mem::swap(&mut work.system, gripped);
+        let done = self.run(start, work);
+        if let Some(system) = &mut work.gripped {
+            std::mem::swap(&mut work.system, system);
+        }
+        done
+    }
+
+    /// From `start` to the end of `work.motion`.
+    fn run(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+        let Part { model, input, h, .. } = *self;
+        let mut report = Report { substeps: 1, ..Report::default() };
+        work.system.hold_grips(self.held);
+        work.system.make_room(work.kicks.soft.capacity());
+        self.set_goals(start, work);
+
+        work.motion.end.clone_from(start);
+
+        // Start: half the impulses of the forces, and impulses that close the joints after the flight.
+        work.system.weigh(&start.bodies);
+        self.set_flight(&work.system, &mut work.motion);
+        work.motion.velocities.clear();
+        work.motion.velocities.extend(start.bodies.iter().map(|b| b.velocity));
+        work.kicks.gather((model, input), (start, &work.system.masses), &work.motion.velocities, h, self.loose);
+        work.kick();
+        report.corrections = self.correct(At::Start(start), work, &mut report)?;
+        report.limits_active = work.kicks.limits_active;
+
+        // End: the other half, and impulses that keep the joints from opening. Dampers there see the velocity changed by as much again as it was at the
+        // start: about what it will be.
+        work.motion.arrive(start, &mut work.mean);
+        work.system.weigh(&work.motion.end.bodies);
+        work.kicks.gather((model, input), (&work.motion.end, &work.system.masses), &work.mean, h, self.loose);
+        work.kick();
+        report.velocity_corrections = self.correct(At::End, work, &mut report)?;
+        for (body, velocity) in work.motion.end.bodies.iter_mut().zip(&work.motion.velocities) {
+            body.velocity = *velocity;
+        }
+        Ok(report)
+    }
+
+    /// Gravity and given wrenches act during the flight.
+    fn set_flight(&self, system: &System, motion: &mut Motion) {
+        motion.h = self.h;
+        for flyer in &mut motion.flyers {
+            (flyer.acceleration, flyer.torque) = (self.input.gravity, DVec3::ZERO);
+        }
+        for (body, wrench) in &self.input.wrenches {
+            let flyer = &mut motion.flyers[body.index()];
+            flyer.acceleration += wrench.force * system.masses[body.index()].inverse;
+            flyer.torque += wrench.torque;
+        }
+        for ((drift, flyer), mass) in motion.drift.iter_mut().zip(&motion.flyers).zip(&system.masses) {
+            *drift = Twist::new(flyer.acceleration, mass.inverse_inertia * flyer.torque) * (0.5 * self.h);
+        }
+    }
+
+    /// A grip comes to its target at the end of the step: in this part by its share of the time, at the speed that takes.
+    fn set_goals(&self, start: &State, work: &mut ImpulseWork) {
+        let ImpulseWork { system, goals, wanted, .. } = work;
+        let count = system.held.len();
+        for list in [&mut goals.errors, &mut goals.rates, wanted] {
+            list.clear();
+            list.resize(count, [0.0; 6]);
+        }
+        let left = self.h + self.after.max(0.0);
+        for (k, held) in system.held.iter().enumerate().filter(|(_, held)| held.joint.is_none()) {
+            for (i, row) in held.errors(&start.bodies).iter().enumerate() {
+                goals.errors[k][i] = row.error * (1.0 - self.h / left);
+                goals.rates[k][i] = -row.error / left;
+            }
+        }
+    }
+
+    /// The report with the gaps at the end.
+    fn measured(model: &Model, state: &State, mut report: Report) -> Report {
+        for (k, joint) in model.joints().iter().enumerate() {
+            let (gap, tilt) = joint.gap(state.bodies[joint.child.index()].pose(), model.parent_pose(joint, state));
+            if gap > report.max_joint_gap || report.widest_joint.is_none() {
+                (report.max_joint_gap, report.widest_joint) = (gap, Some(JointId(k as u32)));
+            }
+            report.max_joint_tilt = report.max_joint_tilt.max(tilt);
+        }
+        report
+    }
+}
+
+impl ImpulseWork {
+    /// `V += M⁻¹ P` with the impulses of the explicit forces.
+    fn kick(&mut self) {
+        let masses = self.system.masses.iter();
+        for ((velocity, mass), impulse) in self.motion.velocities.iter_mut().zip(masses).zip(&self.kicks.explicit) {
+            *velocity = *velocity + to_twist(&mass.answer(&from_wrench(*impulse)));
+        }
+    }
+}
+
+impl Motion {
+    /// Predicts where body `i` ends.
+    fn fly(&mut self, start: &State, i: usize) {
+        self.end.bodies[i] = self.flyers[i].fly(&start.bodies[i], self.velocities[i], self.h);
+    }
+
+    fn fly_all(&mut self, start: &State) {
+        for i in 0..self.flyers.len() {
+            self.fly(start, i);
+        }
+    }
+
+    /// Ends the flight: `velocities` become those of arrival; `settled` what they will be when they have changed by as much again as at the start.
+    fn arrive(&mut self, start: &State, settled: &mut [Twist]) {
+        let bodies = self.end.bodies.iter().zip(&start.bodies);
+        for ((velocity, settled), (end, start)) in self.velocities.iter_mut().zip(settled).zip(bodies) {
+            *settled = end.velocity + (*velocity - start.velocity);
+            *velocity = end.velocity;
+        }
+        self.drift.fill(Twist::ZERO);
+    }
 }
