@@ -353,6 +353,7 @@ struct MotorEntry {
     stiffness: f64,
     damping: f64,
     max: f64,
+    integral: f64,
 }
 
 #[derive(Serialize)]
@@ -495,6 +496,7 @@ impl<'a> JointEntry<'a> {
                 stiffness: motor.stiffness,
                 damping: motor.damping,
                 max: motor.max,
+                integral: motor.integral,
             }),
             child_from_joint: PoseEntry::new(joint.child_from_joint),
             parent_from_joint: PoseEntry::new(joint.parent_from_joint),

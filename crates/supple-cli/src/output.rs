@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::terminal::Terminal;
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -178,16 +179,48 @@ pub(crate) struct Captions<'a> {
 
 /// A chart with logarithmic axes, as SVG. Points that are not above zero are left out.
 pub(crate) fn log_log_chart(captions: Captions<'_>, series: &[Series]) -> Result<String, Error> {
+    let (x, y) = (decades(drawable(series).map(|p| p.0)), decades(drawable(series).map(|p| p.1)));
+    chart(captions, series, (x.0..x.1).log_scale(), y)
+}
+
+/// A chart over time, the other axis logarithmic, as SVG. Points that are not above zero are left out.
+pub(crate) fn time_chart(captions: Captions<'_>, series: &[Series]) -> Result<String, Error> {
+    let last = drawable(series).map(|p| p.0).fold(0.0, f64::max);
+    let y = decades(drawable(series).map(|p| p.1));
+    chart(captions, series, 0.0..if last > 0.0 { last } else { 1.0 }, y)
+}
+
+/// The points that have a place on logarithmic axes.
+fn drawable(series: &[Series]) -> impl Iterator<Item = &(f64, f64)> {
+    series.iter().flat_map(|s| s.points.iter()).filter(|p| is_drawable(p))
+}
+
+fn is_drawable(&(x, y): &(f64, f64)) -> bool {
+    x > 0.0 && y > 0.0 && x.is_finite() && y.is_finite()
+}
+
+fn chart<X>(captions: Captions<'_>, series: &[Series], x: X, y: (f64, f64)) -> Result<String, Error>
+where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+{
     let mut svg = String::new();
-    draw(&mut svg, captions, series).map_err(|e| Error::failed("cli/output", format!("cannot draw the chart: {e}")))?;
+    draw(&mut svg, captions, series, x, y)
+        .map_err(|e| Error::failed("cli/output", format!("cannot draw the chart: {e}")))?;
     Ok(svg)
 }
 
-fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(), Box<dyn std::error::Error>> {
-    let drawable = |&&(x, y): &&(f64, f64)| x > 0.0 && y > 0.0 && x.is_finite() && y.is_finite();
-    let points = || series.iter().flat_map(|s| s.points.iter().filter(drawable));
-    let (x, y) = (decades(points().map(|p| p.0)), decades(points().map(|p| p.1)));
-
+fn draw<X>(
+    svg: &mut String,
+    captions: Captions<'_>,
+    series: &[Series],
+    x: X,
+    y: (f64, f64),
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+{
     let root = SVGBackend::with_string(svg, (800, 560)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
@@ -196,7 +229,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
         .margin_right(48)
         .x_label_area_size(48)
         .y_label_area_size(72)
-        .build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
+        .build_cartesian_2d(x, (y.0..y.1).log_scale())?;
     chart
         .configure_mesh()
         .x_desc(captions.x)
@@ -209,7 +242,7 @@ fn draw(svg: &mut String, captions: Captions<'_>, series: &[Series]) -> Result<(
         .light_line_style(BLACK.mix(0.05))
         .draw()?;
     for s in series {
-        let points: Vec<(f64, f64)> = s.points.iter().filter(drawable).copied().collect();
+        let points: Vec<(f64, f64)> = s.points.iter().filter(|p| is_drawable(p)).copied().collect();
         let (colour, weight) = (s.colour, s.weight);
         match s.kind {
             SeriesKind::Line => {

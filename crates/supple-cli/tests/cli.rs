@@ -250,6 +250,24 @@ fn benches_have_their_form() {
     }
     assert_eq!(rows.len(), 3);
 
+    let figure = fresh_file("trees.svg");
+    let words = ["bench", "trees", "--scene", "tree:7,tree:31,star:7", "--seconds", "0.1", "--json", "-o"];
+    let document = json(&[&words[..], &[figure.to_str().unwrap()]].concat());
+    assert_eq!(document["bench"], "trees");
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 3 * 2);
+    for row in rows {
+        for key in ["ms_per_step", "iterations_jc_mean", "iterations_jc_max", "iterations_vc_mean", "tolerance"] {
+            assert!(row[key].is_number(), "{key}: {row}");
+        }
+        assert_eq!((&row["bodies"], row["published_ms"].is_number()), (&row["joints"], row["scene"] == "tree:31"));
+        assert!(row["max_joint_gap"].as_f64() <= row["tolerance"].as_f64(), "{row}");
+    }
+    assert_eq!((&rows[8]["variant"], &rows[9]["variant"]), (&"system".into(), &"joint_by_joint".into()));
+    assert_eq!(rows[6]["published_ms"], 3.23);
+    assert!(document["slope"].is_number() && document["ratios"].as_array().unwrap().len() == 9);
+    assert!(std::fs::read_to_string(&figure).unwrap().contains("ms per step"));
+
     let names = stdout(&supple(&["bench"]));
     for name in ["chain", "hand", "whip", "stiffness", "drag"] {
         assert!(names.contains(name), "{name}");

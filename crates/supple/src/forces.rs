@@ -500,19 +500,26 @@ impl<'m> JointView<'m> {
         Some(Force::Along(Along { a, b, force: -stiffness * v, stiffness, damping }))
     }
 
+    /// What a motor moves, the angle of a hinge \[rad\] or the position of a slider \[m\], with its rows.
+    pub fn motor_position(&self) -> Option<(f64, Twist, Twist)> {
+        match self.joint.mask.rotation() {
+            RotationKind::Axis(i) => {
+                let g = self.frame_a.col(i);
+                Some((self.angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g)))
+            }
+            RotationKind::Held if !self.joint.mask.holds_translation(0) => Some(self.slide(0)),
+            _ => None,
+        }
+    }
+
     /// The motor. Its law is implicit while the torque it would have at the end of `h` is within the clamp.
     pub fn motor(&self, input: &JointInput, (ks, kc): (f64, f64), h: f64, derivatives: Derivatives) -> Option<Force> {
         let motor = self.joint.motor.as_ref()?;
         let (kp, kd, max) = (motor.stiffness * ks, motor.damping * kc, motor.max);
-        let (x, a, b) = match self.joint.mask.rotation() {
-            RotationKind::Axis(i) => {
-                let g = self.frame_a.col(i);
-                (self.angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g))
-            }
-            RotationKind::Held if !self.joint.mask.holds_translation(0) => self.slide(0),
-            RotationKind::Free => return self.ball_motor(input, kp, kd, max, h, derivatives),
-            RotationKind::Held | RotationKind::Cardan(_) => return None,
-        };
+        if self.joint.mask.rotation() == RotationKind::Free {
+            return self.ball_motor(input, kp, kd, max, h, derivatives);
+        }
+        let (x, a, b) = self.motor_position()?;
         // T = torque − kp (x − x*) − kd (ẋ − r*)
         let (kp, kd, target, target_rate) = match input.servo {
             Some(ServoTarget::Position { position, rate }) => (kp, kd, position, rate),
@@ -1082,7 +1089,7 @@ mod tests {
     #[test]
     fn limits_look_ahead_and_motors_keep_within_their_clamp() {
         let limits = Limits { angle: Some(Range::new(-1.0, 0.9)), ..Limits::default() };
-        let motor = Motor { stiffness: 10.0, damping: 1.0, max: 4.0 };
+        let motor = Motor { stiffness: 10.0, damping: 1.0, max: 4.0, integral: 0.0 };
         let (model, mut state) =
             pair(JointMask::HINGE, DVec3::X * 0.8, DVec3::ZERO, |joint| joint.limits(limits).motor(motor));
         let axis = JointView::new(&model, &state, JointId(0)).frame_a.col(0);

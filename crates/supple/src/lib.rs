@@ -34,6 +34,7 @@ pub mod maths;
 pub mod measure;
 pub mod model;
 pub mod scenes;
+mod servo;
 pub mod solver;
 pub mod step;
 pub mod timeline;

@@ -3,6 +3,7 @@
 use crate::input::{Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
+use crate::servo;
 use crate::solver::assembly::{Assembly, AssemblyReport};
 use crate::solver::{Solver, assembly, impulse, reduced, tree};
 use crate::watch::{Notes, Stage, StageNanos, Watch};
@@ -240,6 +241,8 @@ pub struct Work {
     saved: State,
     /// The state at the start of a part.
     part_start: State,
+    /// The input of a part with what the integrals of servos add; `None` when no motor has an integral gain.
+    governed: Option<Box<Input>>,
     /// The fingerprint of the model it was made for.
     model: u64,
 }
@@ -255,6 +258,7 @@ impl Work {
             reduced: None,
             saved: model.start(),
             part_start: model.start(),
+            governed: servo::any_integral(model).then(Box::default),
             model: model.fingerprint(),
         }
     }
@@ -339,16 +343,20 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     if parts > 1 {
         work.saved.clone_from(state);
     }
+    let halvings = match input.solver {
+        Solver::Impulse(_) => impulse::MAX_HALVINGS,
+        _ => MAX_HALVINGS,
+    };
     let mut report = Report::default();
     for part in 0..parts {
         let after = input.dt - f64::from(part + 1) * h;
-        match substep(model, input, Span { h, after, halvings: MAX_HALVINGS }, state, work) {
+        match substep(model, input, Span { h, after, halvings }, state, work) {
             Ok(done) => report = report.then(done),
             Err(failure) => {
                 if part == 0 {
                     work.saved.clone_from(state);
                 }
-                match halves(model, input, Span { h, after, halvings: MAX_HALVINGS }, failure, state, work) {
+                match halves(model, input, Span { h, after, halvings }, failure, state, work) {
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
@@ -517,7 +525,12 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver else { return None };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
-    if !alike || !tree::goes_in_lanes(settings) || inputs[0].substeps > 1 || work.model != model.fingerprint() {
+    if !alike
+        || work.governed.is_some()
+        || !tree::goes_in_lanes(settings)
+        || inputs[0].substeps > 1
+        || work.model != model.fingerprint()
+    {
         return None;
     }
     for (input, state) in inputs.iter().zip(&states) {
@@ -533,8 +546,20 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     Some(report)
 }
 
-/// One part of a step. On failure the state is that of the part's start.
+/// One part of a step, with the integrals of servos where there are any. On failure the state is that of the part's start.
 fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    let Some(mut governed) = work.governed.take() else { return solve(model, input, span, state, work) };
+    servo::govern(model, input, state, &mut governed);
+    let done = solve(model, &governed, span, state, work);
+    work.governed = Some(governed);
+    if done.is_ok() {
+        servo::advance(model, input, span.h, state);
+    }
+    done
+}
+
+/// One part of a step by the solver asked for.
+fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
     let part = (span.h, span.after);
     work.notes.impulses.clear();
     work.notes.part = span.h;
@@ -593,7 +618,7 @@ fn looks_sound(state: &State) -> bool {
     }
     for j in &state.joints {
         let sum = j.turn + j.force;
-        poison += (j.angle + sum.x + sum.y + sum.z) * 0.0;
+        poison += (j.angle + j.integral + sum.x + sum.y + sum.z) * 0.0;
     }
     poison * 0.0 == 0.0 && off < 1e-3
 }
@@ -650,6 +675,10 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     if let Some(i) = state.joints.iter().position(|j| !(j.turn.is_finite() && j.force.is_finite())) {
         let part = format!("the memory of joint \"{}\"", model.joints()[i].name);
         return wrong(part, "it is not finite: call State::recount_turns");
+    }
+    if let Some(i) = state.joints.iter().position(|j| !j.integral.is_finite()) {
+        let part = format!("the integral of joint \"{}\"", model.joints()[i].name);
+        return wrong(part, "it is not finite: give 0 or what a step left there");
     }
     for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {
         if !number.is_finite() {

@@ -221,6 +221,47 @@ fn solver_takes(name: &str, solver: Solver) -> bool {
 }
 
 #[test]
+fn impulses_allocate_nothing() {
+    let slot = take_slot();
+    let by = |settings: solver::Impulse| move |input: &mut Input| input.solver = Solver::Impulse(settings);
+    let system = solver::Impulse::default();
+    for info in supple::scenes::catalogue() {
+        assert_eq!(of_scene(info.name, slot, by(system)), 0, "{}", info.name);
+    }
+    let joint_by_joint = solver::Impulse {
+        variant: solver::impulse::Variant::JointByJoint,
+        tolerance: 1e-3,
+        velocity_tolerance: 1e-2,
+        ..system
+    };
+    for name in ["tree:31", "robot"] {
+        assert_eq!(of_scene(name, slot, by(joint_by_joint)), 0, "{name}, joint by joint");
+    }
+    // A grip that is in reach of none: it is held, halved, and gives way.
+    let gripped = |input: &mut Input| {
+        by(system)(input);
+        let target = glam::DVec3::NEG_Y * 3.0;
+        input.grips = vec![Grip { body: BodyId(9), point: glam::DVec3::ZERO, target, rotation: None }];
+    };
+    assert_eq!(of_scene("chain:10,stiffness=1,damping=0.1", slot, gripped), 0, "gripped");
+}
+
+#[test]
+fn integrals_allocate_nothing() {
+    let slot = take_slot();
+    let mut builder = ModelBuilder::new();
+    let body = builder.body(block("block", glam::DVec3::ZERO));
+    let motor = Motor { stiffness: 10.0, damping: 1.0, max: 5.0, integral: 3.0 };
+    builder.joint(JointSpec::new("hinge", JointMask::HINGE, body, BodyRef::World).motor(motor));
+    let model = builder.build().unwrap();
+    let (mut state, mut work, mut input) = (model.start(), Work::new(&model), input(1.0 / 60.0));
+    input.joint_mut(&model, 0).servo = Some(ServoTarget::Position { position: 0.5, rate: 0.0 });
+    let mut advance = |steps: usize| (0..steps).for_each(|_| _ = step(&model, &input, &mut state, &mut work).unwrap());
+    advance(WARM);
+    assert_eq!(allocations(slot, || advance(STEPS)), 0);
+}
+
+#[test]
 fn springs_between_far_bodies_allocate_nothing() {
     let slot = take_slot();
     let mut builder = ModelBuilder::new();

@@ -218,7 +218,7 @@ fn a_free_symmetric_body_precesses_about_its_angular_momentum() {
 
 #[test]
 fn a_servo_reaches_its_target() {
-    let motor = Motor { stiffness: 20.0, damping: 2.0, max: 1e3 };
+    let motor = Motor { stiffness: 20.0, damping: 2.0, max: 1e3, integral: 0.0 };
     let dt = 1.0 / 60.0;
     let aim = |model: &Model, servo: ServoTarget, gravity: DVec3| {
         let mut input = Input { gravity, ..weightless(dt) };
@@ -251,7 +251,7 @@ fn a_servo_reaches_its_target() {
 #[test]
 fn a_clamped_motor_gives_exactly_its_largest_torque() {
     let (dt, max) = (1.0 / 60.0, 0.25);
-    let motor = Motor { stiffness: 100.0, damping: 1.0, max };
+    let motor = Motor { stiffness: 100.0, damping: 1.0, max, integral: 0.0 };
     for mask in [JointMask::HINGE, JointMask::PRISMATIC, JointMask::BALL] {
         let model = on_world(mask, DVec3::ZERO, |j| j.axis(DVec3::X).motor(motor));
         let mut input = weightless(dt);

@@ -903,7 +903,7 @@ fn violent_drags_are_survived() {
 
 #[test]
 fn a_servo_reaches_its_target() {
-    let motor = Motor { stiffness: 20.0, damping: 2.0, max: 1e3 };
+    let motor = Motor { stiffness: 20.0, damping: 2.0, max: 1e3, integral: 0.0 };
     for rate in FPS {
         let aim = |model: &Model, servo: ServoTarget, gravity: DVec3| {
             let mut input = Input { gravity, ..input(1.0 / rate) };
@@ -935,7 +935,7 @@ fn a_servo_reaches_its_target() {
 #[test]
 fn a_clamped_motor_gives_exactly_its_largest_torque() {
     let max = 0.25;
-    let motor = Motor { stiffness: 100.0, damping: 1.0, max };
+    let motor = Motor { stiffness: 100.0, damping: 1.0, max, integral: 0.0 };
     for mask in [JointMask::HINGE, JointMask::PRISMATIC, JointMask::BALL] {
         for rate in FPS {
             let model = on_world(mask, DVec3::ZERO, |j| j.axis(DVec3::X).motor(motor));

@@ -8,6 +8,7 @@ mod hand;
 mod loops;
 mod peak;
 mod stiffness;
+mod trees;
 mod trial;
 mod whip;
 mod whip_page;
@@ -36,6 +37,8 @@ enum Name {
     Chain(chain::ChainArgs),
     /// Time per step of a tracked hand [Hernández 2011, §6]
     Hand(hand::HandArgs),
+    /// Time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]
+    Trees(trees::TreesArgs),
     /// Gaps, energy, error and work of undamped whips at frame-size steps, beside the published step
     Whip(whip::WhipArgs),
     /// The longest step at which an undamped chain stays bounded, by stiffness
@@ -51,9 +54,10 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 7] = [
+const NAMES: [(&str, &str); 8] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
+    ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
     ("whip", "gaps, energy, error and work of undamped whips at frame-size steps, beside the published step"),
     ("stiffness", "the longest step at which an undamped chain stays bounded, by stiffness"),
     ("drag", "characters dragged by a target that moves at up to 20 m/s"),
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
     match &args.name {
         Some(Name::Chain(args)) => chain::run(args, terminal),
         Some(Name::Hand(args)) => hand::run(args, terminal),
+        Some(Name::Trees(args)) => trees::run(args, terminal),
         Some(Name::Whip(args)) => whip::run(args, terminal),
         Some(Name::Stiffness(args)) => stiffness::run(args, terminal),
         Some(Name::Drag(args)) => drag::run(args, terminal),
@@ -102,7 +107,7 @@ struct Destination {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Write a file, by its ending: .json (the document), .svg (chain: the figure), .html (whip: the page); may be given again
+    /// Write a file, by its ending: .json (the document), .svg (chain, trees: the figure), .html (whip: the page); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 }
@@ -214,6 +219,10 @@ struct Timing {
     /// Over a run \[m\]; the same in every run.
     max_joint_gap: f64,
     limits_active_max: u32,
+    /// Corrections of solver `impulse` over a run, and the most in a step.
+    corrections: u64,
+    corrections_max: u32,
+    velocity_corrections: u64,
 }
 
 /// Runs are repeated until this much time has been measured.
@@ -279,39 +288,42 @@ impl Stopwatch {
 impl Case<'_> {
     /// Times whole runs from the start, each step by itself; what directs the scene is not timed.
     fn time(&self) -> Result<Timing, Error> {
+        Ok(self.time_each()?.0)
+    }
+
+    /// The same, with the shortest time of each step.
+    fn time_each(&self) -> Result<(Timing, Vec<Duration>), Error> {
         let mut work = Work::new(&self.scene.model);
         // The first step touches fresh memory: it is done once beforehand.
         self.play(1, &mut work, &mut Stopwatch::default())?;
         let mut watch = Stopwatch::default();
-        let mut most = supple::Report::default();
+        let mut timing = Timing::default();
         while watch.wants_a_run() {
-            most = self.play(self.steps, &mut work, &mut watch)?;
+            timing = self.play(self.steps, &mut work, &mut watch)?;
         }
-        Ok(Timing {
-            us_per_step: watch.us_per_step(),
-            steps: watch.shortest.len(),
-            max_joint_gap: most.max_joint_gap,
-            limits_active_max: most.limits_active,
-        })
+        Ok((Timing { us_per_step: watch.us_per_step(), steps: watch.shortest.len(), ..timing }, watch.shortest))
     }
 
-    /// The most of what the steps reported.
-    fn play(&self, steps: usize, work: &mut Work, watch: &mut Stopwatch) -> Result<supple::Report, Error> {
+    /// What the steps reported, taken together.
+    fn play(&self, steps: usize, work: &mut Work, watch: &mut Stopwatch) -> Result<Timing, Error> {
         let model = &self.scene.model;
         let (mut state, mut input) = (self.scene.state.clone(), self.input.clone());
-        let mut most = supple::Report::default();
+        let mut all = Timing::default();
         for k in 0..steps {
             self.scene.direct(state.time, &mut input);
             let done = watch
                 .time(|| step(model, &input, &mut state, work))
                 .map_err(|e| Error::step(&e, format_args!("{}, step {}", self.scene.name, k + 1)))?;
-            most.max_joint_gap = most.max_joint_gap.max(done.max_joint_gap);
-            most.limits_active = most.limits_active.max(done.limits_active);
+            all.max_joint_gap = all.max_joint_gap.max(done.max_joint_gap);
+            all.limits_active_max = all.limits_active_max.max(done.limits_active);
+            all.corrections += u64::from(done.corrections);
+            all.corrections_max = all.corrections_max.max(done.corrections);
+            all.velocity_corrections += u64::from(done.velocity_corrections);
             if watch.is_late() {
                 break;
             }
         }
-        Ok(most)
+        Ok(all)
     }
 }
 

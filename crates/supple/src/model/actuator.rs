@@ -3,7 +3,7 @@
 use glam::DQuat;
 
 /// A motor: pulls the joint to [`ServoTarget`] with `−kp (x − target) − kd (ẋ − rate)`, plus a given torque,
-/// clamped to `max`. On a hinge `x` is the angle; on a slider the position along X; on a ball the rotation
+/// clamped to `max`; with an integral gain also `+ ki ∫ (target − x) dt`, which takes away the error that a lasting load leaves. On a hinge `x` is the angle; on a slider the position along X; on a ball the rotation
 /// vector from the target. The law is implicit while it is within the clamp; a clamped motor is a constant torque
 /// without stiffness.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,9 @@ pub struct Motor {
     pub damping: f64,
     /// Largest torque, or force on a slider \[N·m or N\].
     pub max: f64,
+    /// ki \[N·m/(rad·s), or N/(m·s)\], on the position of a hinge or slider; 0: no integral is kept. The integral advances at the end of each part of a
+    /// step while the servo has a position to go to, stays within `|ki ∫| ≤ max`, and is kept in [`JointState::integral`](super::JointState::integral).
+    pub integral: f64,
 }
 
 /// What a motor aims at in a step.

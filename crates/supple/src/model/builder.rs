@@ -568,12 +568,21 @@ impl Check {
         if let Some(motor) = &spec.motor {
             self.non_negative("model/motor", &part, "its motor stiffness", motor.stiffness);
             self.non_negative("model/motor", &part, "its motor damping", motor.damping);
+            self.non_negative("model/motor", &part, "its motor's integral gain", motor.integral);
             if motor.max.is_nan() || motor.max < 0.0 {
                 self.problem(
                     "model/motor",
                     part.clone(),
                     format!("its largest torque is {}", motor.max),
                     "give a value that is not negative",
+                );
+            }
+            if motor.integral > 0.0 && spec.mask.rotation() == RotationKind::Free {
+                self.problem(
+                    "model/motor",
+                    part.clone(),
+                    "an integral gain needs one angle or one position, and a ball has three",
+                    "use a hinge or slider, or make the gain 0",
                 );
             }
             let held = spec.mask.rotation() == RotationKind::Held && spec.mask.holds_translation(0);

@@ -105,7 +105,7 @@ fn joint(part: &Joint, hash: &mut Fnv) {
     }
     option(swing.map(|SwingEllipse { about_y, about_z }| [about_y, about_z]), hash);
     hash.f64s(&[*stiffness, *damping, *slide_stiffness, *slide_damping]);
-    option(motor.map(|Motor { stiffness, damping, max }| [stiffness, damping, max]), hash);
+    option(motor.map(|Motor { stiffness, damping, max, integral }| [stiffness, damping, max, integral]), hash);
 }
 
 fn anchor_spring(part: &AnchorSpring, hash: &mut Fnv) {

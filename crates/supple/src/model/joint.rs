@@ -117,6 +117,11 @@ impl JointMask {
         self.0.count_ones() as usize
     }
 
+    /// Number of constrained translations.
+    pub const fn translations(self) -> usize {
+        (self.0 & 7).count_ones() as usize
+    }
+
     /// Number of free directions.
     pub const fn free(self) -> usize {
         6 - self.rows()

@@ -49,6 +49,8 @@ pub struct JointState {
     pub turn: DVec3,
     /// Force of the joint on its child over the last part of a step, world axes \[N\].
     pub force: DVec3,
+    /// Of a servo's error, `∫ (target − x) dt`, for motors with an integral gain \[rad·s, or m·s\].
+    pub integral: f64,
 }
 
 /// Everything needed to continue a run.
@@ -86,7 +88,10 @@ impl State {
     pub fn is_finite(&self) -> bool {
         self.time.is_finite()
             && self.bodies.iter().all(BodyState::is_finite)
-            && self.joints.iter().all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite())
+            && self
+                .joints
+                .iter()
+                .all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite() && j.integral.is_finite())
     }
 
     /// Takes every joint's angle from the poses, in (−π, π], and forgets what the joints remember of earlier ones: call it after
@@ -129,6 +134,7 @@ impl State {
             hash.f64(j.angle);
             hash.f64s(&j.turn.to_array());
             hash.f64s(&j.force.to_array());
+            hash.f64(j.integral);
         }
         hash.f64(if self.remembers { 1.0 } else { 0.0 });
         hash.finish()

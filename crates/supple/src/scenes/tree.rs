@@ -10,12 +10,13 @@ use crate::input::Input;
 use crate::maths::{Pose, Wrench};
 use crate::model::{BodyId, BodyRef, BodySpec, JointMask, JointSpec, ModelBuilder, Shape};
 use glam::{DQuat, DVec3};
+use std::f64::consts::TAU;
 
 const RATIO: f64 = 1.5; // of the lengths of parent and child
 const SLENDERNESS: f64 = 10.0; // length over width
 const DENSITY: f64 = 1000.0; // kg/m³
-const SPEED: f64 = 2.0; // rad/s, reached by the top bar at the end of the torque
-const SECONDS: f64 = 0.5; // that the torque lasts
+const SPEED: f64 = 0.5; // rad/s, reached by the top bar at the end of the torque
+const SECONDS: f64 = 4.0; // that the torque lasts
 
 /// A bar: where it hangs and how.
 #[derive(Clone, Copy)]
@@ -120,7 +121,7 @@ fn hang(bars: &[Bar]) -> Result<Scene, SceneError> {
     Ok(Scene::new(builder.build()?, Script::Spin(Spin { body: BodyId(0), torque })))
 }
 
-/// A torque during the first half second.
+/// A torque that swells and fades during the first seconds: `τ (1 − cos 2πt/T)`.
 #[derive(Clone, Debug)]
 pub(super) struct Spin {
     body: BodyId,
@@ -129,8 +130,12 @@ pub(super) struct Spin {
 
 impl Spin {
     pub(super) fn direct(&self, time: f64, input: &mut Input) {
-        // A step that the end falls into gets its share, so that the impulse does not depend on dt.
-        let share = ((SECONDS - time) / input.dt).clamp(0.0, 1.0);
+        // The mean over the step, so that the impulse does not depend on dt:  ∫ = t − (T/2π) sin 2πt/T
+        let given = |t: f64| {
+            let t = t.clamp(0.0, SECONDS);
+            t - SECONDS / TAU * (TAU * t / SECONDS).sin()
+        };
+        let share = (given(time + input.dt) - given(time)) / input.dt;
         let torque = self.torque * if share.is_nan() { 0.0 } else { share };
         let rest = (self.body, Wrench::ZERO);
         entries(&mut input.wrenches, 1, rest)[0] = (self.body, Wrench::new(DVec3::ZERO, torque));

@@ -1,7 +1,8 @@
 //! The solvers as a list to choose from, for menus.
 
+use super::impulse::Variant;
 use super::reduced::Integration;
-use super::{Assembly, Mode, Reduced, Solver, Tree, TreeScheme};
+use super::{Assembly, Impulse, Mode, Reduced, Solver, Tree, TreeScheme};
 
 /// A solver, with one of its schemes or modes, as a line of a menu.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +21,10 @@ impl Solver {
         let tree = |name, scheme, summary| Choice { name, summary, solver: Solver::Tree(Tree::new(scheme)) };
         let reduced = |name, integration, summary| {
             let solver = Solver::Reduced(Reduced { integration, ..Reduced::default() });
+            Choice { name, summary, solver }
+        };
+        let impulse = |name, variant, summary| {
+            let solver = Solver::Impulse(Impulse { variant, ..Impulse::default() });
             Choice { name, summary, solver }
         };
         vec![
@@ -46,6 +51,12 @@ impl Solver {
                 TreeScheme::Acceleration,
                 "the explicit form that the paper improves on: stiff joints explode, which is what it shows",
             ),
+            impulse(
+                "impulse:system",
+                Variant::System,
+                "joints held by impulses [Bender 2006], one sparse system an iteration: takes loops",
+            ),
+            impulse("impulse:joint_by_joint", Variant::JointByJoint, "joints held by impulses, one joint after another"),
             Choice {
                 name: "assembly",
                 summary: "displacements, corrected until the joints are closed [Faure 1998]: takes loops and broken poses",
@@ -65,6 +76,9 @@ impl Solver {
         let chosen = Solver::choices().into_iter().find(|choice| choice.name == name)?.solver;
         Some(match (*self, chosen) {
             (Solver::Tree(now), Solver::Tree(chosen)) => Solver::Tree(Tree { scheme: chosen.scheme, ..now }),
+            (Solver::Impulse(now), Solver::Impulse(chosen)) => {
+                Solver::Impulse(Impulse { variant: chosen.variant, ..now })
+            }
             (Solver::Reduced(now), Solver::Reduced(chosen)) => {
                 Solver::Reduced(Reduced { integration: chosen.integration, ..now })
             }
@@ -76,6 +90,7 @@ impl Solver {
     pub fn choice(&self) -> &'static str {
         let same = |choice: &Choice| match (*self, choice.solver) {
             (Solver::Tree(a), Solver::Tree(b)) => a.scheme == b.scheme,
+            (Solver::Impulse(a), Solver::Impulse(b)) => a.variant == b.variant,
             (Solver::Assembly(a), Solver::Assembly(b)) => a.scheme == b.scheme,
             (Solver::Reduced(a), Solver::Reduced(b)) => a.integration == b.integration,
             _ => false,

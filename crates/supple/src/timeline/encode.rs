@@ -27,10 +27,11 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_twist(out, *velocity);
     });
     put_list(out, joints, |out, joint| {
-        let JointState { angle, turn, force } = joint;
+        let JointState { angle, turn, force, integral } = joint;
         put_f64(out, *angle);
         put_vec3(out, *turn);
         put_vec3(out, *force);
+        put_f64(out, *integral);
     });
 }
 
@@ -43,7 +44,9 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
         bodies: from.list(104, |from| {
             Ok(BodyState { position: from.vec3()?, orientation: from.quat()?, velocity: from.twist()? })
         })?,
-        joints: from.list(56, |from| Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()? }))?,
+        joints: from.list(64, |from| {
+            Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()?, integral: from.f64()? })
+        })?,
     })
 }
 

@@ -175,7 +175,7 @@ pub fn tree(random: &mut Random, chaos: &Chaos) -> Case {
                 RotationKind::Held => (linear, max * force),
                 _ => (torque, max * torque),
             };
-            spec = spec.motor(Motor { stiffness: k * scale, damping: c * scale, max });
+            spec = spec.motor(Motor { stiffness: k * scale, damping: c * scale, max, integral: 0.0 });
             let length = if rotation == RotationKind::Held { l } else { 1.0 };
             servos.push((builder_joint(&builder), length, if rotation == RotationKind::Held { force } else { torque }));
         }

@@ -96,7 +96,12 @@ impl Random {
         };
         if moves && self.chance(0.5) {
             let max = if self.chance(0.3) { self.range(0.1, 2.0) } else { 1e4 };
-            spec = spec.motor(Motor { stiffness: self.range(0.0, 300.0), damping: self.range(0.0, 3.0), max });
+            spec = spec.motor(Motor {
+                stiffness: self.range(0.0, 300.0),
+                damping: self.range(0.0, 3.0),
+                max,
+                integral: 0.0,
+            });
         }
         spec
     }

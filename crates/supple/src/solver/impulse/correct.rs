@@ -26,11 +26,14 @@ pub(super) struct Worst {
 impl Worst {
     pub(super) const NONE: Worst = Worst { size: 0.0, held: 0 };
 
-    /// Takes in the rows of one joint or grip; returns the largest of them.
+    /// Takes in the rows of one joint or grip; returns their size, the larger of that of its translations and that of its rotations.
     pub(super) fn see(&mut self, k: usize, rows: &Vector, system: &System) -> Result<f64, Failure> {
-        let size = rows.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-        if rows.iter().any(|x| !x.is_finite()) {
-            return Err(Failure::NotFinite(BodyId(system.held[k].a as u32)));
+        let held = &system.held[k];
+        let (shifts, turns) = rows.split_at(held.hold.mask.translations());
+        let length = |rows: &[f64]| rows.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let size = length(shifts).max(length(turns));
+        if !rows.iter().sum::<f64>().is_finite() {
+            return Err(Failure::NotFinite(BodyId(held.a as u32)));
         }
         if size > self.size {
             *self = Worst { size, held: k };
@@ -116,7 +119,10 @@ impl Part<'_> {
                     return Ok(corrections);
                 }
                 watch.allow(worst, &work.system)?;
-                work.solve(owes, self.h);
+                if owes {
+                    work.owe(self.h);
+                }
+                work.solve();
                 report.solves += 1;
                 corrections += 1;
                 if owes && passes > 0 && work.let_go(self.h) {
@@ -198,15 +204,17 @@ impl ImpulseWork {
         Ok(worst)
     }
 
-    /// One correction; with what the implicit forces owe, if they do.
-    fn solve(&mut self, owes: bool, h: f64) {
-        let ImpulseWork { system, kicks, motion, wanted, owed, mean, .. } = self;
-        owed.fill([0.0; 6]);
-        if owes {
-            motion.mean(mean);
-            kicks.owed(h, mean, owed);
-        }
+    /// Takes what the implicit forces owe at these velocities into the next correction.
+    fn owe(&mut self, h: f64) {
+        self.motion.mean(&mut self.mean);
+        self.kicks.owed(h, &self.mean, &mut self.owed);
+    }
+
+    /// One correction. After it nothing is owed.
+    fn solve(&mut self) {
+        let ImpulseWork { system, motion, wanted, owed, .. } = self;
         system.solve(owed, wanted, &mut motion.velocities);
+        owed.fill([0.0; 6]);
     }
 
     /// Lets go of limits that would pull; whether there were any.

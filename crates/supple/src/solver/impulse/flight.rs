@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! x(t0 + h) = x + h v + ½ h² F/m,   v(t0 + h) = v + h F/m                                          eq. 1, 2
-//! q̇ = ½ [0, ω] q                                                                                   eq. 3
-//! ω = R I⁻¹ Rᵀ l,   l(t) = l(t0) + t τ                                                             in place of eq. 4
+//! q̇ = ½ q [0, w],   ẇ = I⁻¹ (Rᵀτ − w × I w)                                                        eq. 3, 4, w = Rᵀω in body axes
+//! ω(t0 + h) = R I⁻¹ Rᵀ l,   l = l(t0) + h τ                                                        (1)
 //! ```
-//! Force F and torque τ are constant in world axes. Equation 4 integrates ω in body axes, and its Runge–Kutta error changes the angular momentum;
-//! here the angular momentum `l` itself is carried, exactly, and ω follows from it. So |ω| cannot grow beyond `|l|` over the least moment of inertia.
+//! Force F and torque τ are constant in world axes. The Runge–Kutta rule gives the orientation, and an angular velocity whose error changes the
+//! angular momentum `l`; (1) is not in the paper: it takes the angular velocity from the angular momentum, which is known exactly. So momentum is kept to rounding,
+//! and |ω| cannot grow beyond `|l|` over the least moment of inertia.
 
 use crate::maths::Twist;
 use crate::model::BodyState;
@@ -34,34 +35,36 @@ impl Flyer {
     /// Where a body that leaves `start` with `velocity` is after `h`.
     pub(super) fn fly(&self, start: &BodyState, velocity: Twist, h: f64) -> BodyState {
         let Flyer { inertia, inverse_inertia, acceleration, torque } = *self;
-        let omega = |q: DQuat, l: DVec3| {
-            let r = DMat3::from_quat(q);
-            r * (inverse_inertia * (r.transpose() * l))
-        };
-        let rate = |q: DQuat, l: DVec3| {
-            let w = omega(q, l) * 0.5;
-            DQuat::from_xyzw(w.x, w.y, w.z, 0.0) * q
+        let turns = torque != DVec3::ZERO;
+        let rate = |q: DQuat, w: DVec3| {
+            let half = w * 0.5;
+            let mut couple = -w.cross(inertia * w);
+            if turns {
+                couple += q.conjugate() * torque / q.length_squared(); // within a step q is not quite of unit length
+            }
+            (q * DQuat::from_xyzw(half.x, half.y, half.z, 0.0), inverse_inertia * couple)
         };
         let r = DMat3::from_quat(start.orientation);
-        let mut l = r * (inertia * (r.transpose() * velocity.angular));
+        let mut w = r.transpose() * velocity.angular;
+        let l = r * (inertia * w) + torque * h;
         let mut q = start.orientation;
-        let last = if torque == DVec3::ZERO { 0.0 } else { omega(q, l + torque * h).length() };
+        let last = if turns { (inverse_inertia * (r.transpose() * l)).length() } else { 0.0 };
         let steps = (h * velocity.angular.length().max(last) / LARGEST_TURN).ceil().clamp(1.0, MOST_STEPS);
         let k = h / steps;
         for _ in 0..steps as u32 {
             // The fourth order Runge–Kutta rule
-            let (middle, end) = (l + torque * (0.5 * k), l + torque * k);
-            let q1 = rate(q, l);
-            let q2 = rate(q + q1 * (0.5 * k), middle);
-            let q3 = rate(q + q2 * (0.5 * k), middle);
-            let q4 = rate(q + q3 * k, end);
+            let (q1, w1) = rate(q, w);
+            let (q2, w2) = rate(q + q1 * (0.5 * k), w + w1 * (0.5 * k));
+            let (q3, w3) = rate(q + q2 * (0.5 * k), w + w2 * (0.5 * k));
+            let (q4, w4) = rate(q + q3 * k, w + w3 * k);
             q = (q + (q1 + (q2 + q3) * 2.0 + q4) * (k / 6.0)).normalize();
-            l = end;
+            w += (w1 + (w2 + w3) * 2.0 + w4) * (k / 6.0);
         }
+        let r = DMat3::from_quat(q);
         BodyState {
             position: start.position + velocity.linear * h + acceleration * (0.5 * h * h),
             orientation: q,
-            velocity: Twist::new(velocity.linear + acceleration * h, omega(q, l)),
+            velocity: Twist::new(velocity.linear + acceleration * h, r * (inverse_inertia * (r.transpose() * l))),
         }
     }
 }

@@ -76,12 +76,13 @@ impl Kicks {
         }
     }
 
-    /// Collects the forces at the poses and velocities of `state`, whose masses are given, for a part `h`; `loose` grips pull like stiff springs.
+    /// Collects the forces at the poses of `state`, whose masses are given, for a part `h`. Limits and motors look ahead with its velocities; explicit dampers act
+    /// on the velocities `seen`; `loose` grips pull like springs.
     pub(super) fn gather(
         &mut self,
         (model, input): (&Model, &Input),
-        state: &State,
-        masses: &[Mass],
+        (state, masses): (&State, &[Mass]),
+        seen: &[Twist],
         h: f64,
         loose: &[Grip],
     ) {
@@ -105,7 +106,7 @@ impl Kicks {
             acting.push(Soft { a, b, force, pushes, ratio });
         });
         for grip in loose {
-            pull(grip, state, masses, h, |force| {
+            pull(grip, state, masses, |force| {
                 acting.push(Soft { a: grip.body.index(), b: None, force, pushes: 0.0, ratio: f64::INFINITY });
             });
         }
@@ -122,8 +123,8 @@ impl Kicks {
                 soft.push(*force);
                 continue;
             }
-            let velocity = |body: usize| state.bodies[body].velocity;
-            let [on_a, on_b] = force.force.wrenches_at(velocity(force.a), force.b.map_or(Twist::ZERO, velocity));
+            let other = force.b.map_or(Twist::ZERO, |b| seen[b]);
+            let [on_a, on_b] = force.force.wrenches_at(seen[force.a], other);
             explicit[force.a] += on_a * (0.5 * h);
             if let Some(b) = force.b {
                 explicit[b] += on_b * (0.5 * h);
@@ -222,17 +223,20 @@ fn ratio(force: &Force, a: &Mass, b: Option<&Mass>, h: f64) -> f64 {
     }
 }
 
-/// A grip out of reach pulls like a spring that would bring its body there in about a part, `k = 10 m/h²`, `c = m/h`; about its point likewise.
-fn pull(grip: &Grip, state: &State, masses: &[Mass], h: f64, mut visit: impl FnMut(Force)) {
+/// Circular frequency of a grip out of reach, as a critically damped spring on its body alone \[rad/s\].
+const PULL: f64 = 20.0;
+
+/// A grip out of reach pulls like a spring, `k = m ω²`, `c = 2 m ω`.
+fn pull(grip: &Grip, state: &State, masses: &[Mass], mut visit: impl FnMut(Force)) {
     let (body, mass) = (&state.bodies[grip.body.index()], &masses[grip.body.index()]);
     let r = body.orientation * grip.point;
     let m = 1.0 / mass.inverse;
-    let spring = forces::PointSpring { stiffness: 10.0 * m / (h * h), damping: m / h, rest_length: 0.0 };
+    let spring = forces::PointSpring { stiffness: m * PULL * PULL, damping: 2.0 * m * PULL, rest_length: 0.0 };
     visit(Force::Anchored(spring.force(r, grip.target, body.position + r - grip.target, Derivatives::Symmetric)));
     if let Some(target) = grip.rotation {
         let phi = log(body.orientation * target.conjugate());
-        let moment = mass.inverse_inertia.inverse();
-        let i = (moment.x_axis.x + moment.y_axis.y + moment.z_axis.z) / 3.0;
-        visit(Force::Turning(forces::rotation_spring(phi, 10.0 * i / (h * h), i / h, Derivatives::Symmetric)));
+        let moments = mass.inverse_inertia.inverse();
+        let i = (moments.x_axis.x + moments.y_axis.y + moments.z_axis.z) / 3.0;
+        visit(Force::Turning(forces::rotation_spring(phi, i * PULL * PULL, 2.0 * i * PULL, Derivatives::Symmetric)));
     }
 }

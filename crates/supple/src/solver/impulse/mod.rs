@@ -36,7 +36,7 @@ pub struct Impulse {
     pub variant: Variant,
     /// Which matrix the system variant factors.
     pub elimination: Elimination,
-    /// How far a joint may be open after a step, each row \[m, rad\].
+    /// How far a joint may be open after a step \[m, rad\].
     pub tolerance: f64,
     /// How fast a joint may open after the velocity correction \[m/s, rad/s\].
     pub velocity_tolerance: f64,
@@ -94,6 +94,8 @@ pub enum VelocityCorrection {
 /// Scratch of solver `impulse`.
 pub(crate) struct ImpulseWork {
     system: System,
+    /// The system with grips while the other is in use, and the other way round. Made when there are any.
+    gripped: Option<Box<System>>,
     by_joint: ByJoint,
     kicks: Kicks,
     motion: Motion,
@@ -141,6 +143,7 @@ impl ImpulseWork {
         };
         ImpulseWork {
             system: System::new(model),
+            gripped: None,
             by_joint: ByJoint::default(),
             kicks: Kicks::new(model),
             motion: Motion {
@@ -180,9 +183,10 @@ pub(crate) fn substep(
     work: &mut ImpulseWork,
 ) -> Result<Report, Failure> {
     let part = Part { model, input, settings, h, after, held: &input.grips, loose: &[] };
-    let mut done = part.run(state, work);
-    if done.is_err() && !input.grips.is_empty() {
-        // Perhaps a grip is out of reach: then all give way, and pull like stiff springs.
+    let mut done = if input.grips.is_empty() { part.run(state, work) } else { part.run_gripped(state, work) };
+    let is_short = h * f64::from(input.substeps.max(1)) < GIVING_WAY * input.dt;
+    if done.is_err() && !input.grips.is_empty() && is_short {
+        // It seems that a grip is out of reach: then all give way, and pull like springs.
         let giving = Part { held: &[], loose: &input.grips, ..part };
         done = giving.run(state, work).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
     }
@@ -191,6 +195,13 @@ pub(crate) fn substep(
     state.follow_turns(model);
     Ok(Part::measured(model, state, report))
 }
+
+/// How often a part may be halved. Light links between heavy ones want short parts: the corrections converge while `h √(F/(m l))`, of the force F in a link of
+/// mass m and length l, is below about ½.
+pub(crate) const MAX_HALVINGS: u32 = 10;
+
+/// Grips give way in parts that are shorter than this share of the part asked for: after two halvings.
+const GIVING_WAY: f64 = 0.3;
 
 /// What is to be done.
 #[derive(Clone, Copy)]
@@ -207,30 +218,42 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// The same with the system that has rows for grips.
+    fn run_gripped(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+        let gripped = work.gripped.get_or_insert_with(|| Box::new(System::new(self.model)));
+        std::mem::swap(&mut work.system, gripped);
+        let done = self.run(start, work);
+        if let Some(system) = &mut work.gripped {
+            std::mem::swap(&mut work.system, system);
+        }
+        done
+    }
+
     /// From `start` to the end of `work.motion`.
     fn run(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
         let Part { model, input, h, .. } = *self;
         let mut report = Report { substeps: 1, ..Report::default() };
         work.system.hold_grips(self.held);
+        work.system.make_room(work.kicks.soft.capacity());
         self.set_goals(start, work);
 
         work.motion.end.clone_from(start);
 
         // Start: half the impulses of the forces, and impulses that close the joints after the flight.
         work.system.weigh(&start.bodies);
-        work.kicks.gather((model, input), start, &work.system.masses, h, self.loose);
         self.set_flight(&work.system, &mut work.motion);
         work.motion.velocities.clear();
         work.motion.velocities.extend(start.bodies.iter().map(|b| b.velocity));
+        work.kicks.gather((model, input), (start, &work.system.masses), &work.motion.velocities, h, self.loose);
         work.kick();
         report.corrections = self.correct(At::Start(start), work, &mut report)?;
         report.limits_active = work.kicks.limits_active;
 
-        // End: the other half, and impulses that keep the joints from opening. The forces there see the velocity changed by as much again as it was
-        // at the start: about what it will be.
-        work.motion.arrive(start);
+        // End: the other half, and impulses that keep the joints from opening. Dampers there see the velocity changed by as much again as it was at the
+        // start: about what it will be.
+        work.motion.arrive(start, &mut work.mean);
         work.system.weigh(&work.motion.end.bodies);
-        work.kicks.gather((model, input), &work.motion.end, &work.system.masses, h, self.loose);
+        work.kicks.gather((model, input), (&work.motion.end, &work.system.masses), &work.mean, h, self.loose);
         work.kick();
         report.velocity_corrections = self.correct(At::End, work, &mut report)?;
         for (body, velocity) in work.motion.end.bodies.iter_mut().zip(&work.motion.velocities) {
@@ -307,12 +330,12 @@ impl Motion {
         }
     }
 
-    /// Ends the flight: `velocities` become those of arrival; the bodies carry the velocities that forces are to see.
-    fn arrive(&mut self, start: &State) {
-        for ((body, velocity), start) in self.end.bodies.iter_mut().zip(&mut self.velocities).zip(&start.bodies) {
-            let (arrived, left) = (body.velocity, *velocity);
-            *velocity = arrived;
-            body.velocity = arrived + (left - start.velocity);
+    /// Ends the flight: `velocities` become those of arrival; `settled` what they will be when they have changed by as much again as at the start.
+    fn arrive(&mut self, start: &State, settled: &mut [Twist]) {
+        let bodies = self.end.bodies.iter().zip(&start.bodies);
+        for ((velocity, settled), (end, start)) in self.velocities.iter_mut().zip(settled).zip(bodies) {
+            *settled = end.velocity + (*velocity - start.velocity);
+            *velocity = end.velocity;
         }
         self.drift.fill(Twist::ZERO);
     }

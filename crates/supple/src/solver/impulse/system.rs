@@ -205,6 +205,12 @@ impl System {
         }
     }
 
+    /// Sets room aside for this many implicit forces.
+    pub(super) fn make_room(&mut self, soft: usize) {
+        let missing = soft.saturating_sub(self.made_from.soft.len());
+        self.made_from.soft.reserve(missing);
+    }
+
     /// Finds out what touches what.
     fn connect(&mut self) {
         let bodies = self.masses.len();

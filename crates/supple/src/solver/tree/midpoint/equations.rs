@@ -57,7 +57,7 @@ impl Moment {
         angle: 0.0,
         second: 0.0,
         slide: DVec3::ZERO,
-        memory: JointState { angle: 0.0, turn: DVec3::ZERO, force: DVec3::ZERO },
+        memory: JointState { angle: 0.0, turn: DVec3::ZERO, force: DVec3::ZERO, integral: 0.0 },
     };
 }
 
