@@ -265,6 +265,6 @@ mod tests {
         // a few roundings of logarithms near 10
         assert!((slope_of(&rows, Variant::Plain).unwrap() - 2.0).abs() < 1e-12);
         assert_eq!(slope_of(&rows, Variant::Default), None);
-        assert_eq!(slope(&rows[..2], Variant::Plain), None);
+        assert_eq!(slope_of(&rows[..2], Variant::Plain), None);
     }
 }
