@@ -326,9 +326,8 @@ mod tests {
     #[test]
     fn the_key_stands_where_fewest_points_are() {
         let falling = vec![(1.0, 1.0), (10.0, 0.1), (100.0, 0.01), (50.0, 0.9), (1.5, 0.5)];
-        let series = |points| {
-            [Series { label: String::new(), colour: BLUE, kind: SeriesKind::Line, weight: 1, points }]
-        };
+        let series =
+            |points| [Series { label: String::new(), colour: BLUE, kind: SeriesKind::Line, weight: 1, points }];
         assert!(matches!(emptiest_corner(&series(falling)), SeriesLabelPosition::LowerLeft));
         let rising = vec![(1.0, 0.01), (10.0, 0.1), (100.0, 1.0)];
         assert!(matches!(emptiest_corner(&series(rising)), SeriesLabelPosition::UpperLeft));

@@ -13,7 +13,7 @@ fn version_and_help() {
     assert_eq!(stdout(&version), format!("supple {}\n", env!("CARGO_PKG_VERSION")));
     let help = supple(&["--help"]);
     assert!(help.status.success());
-    for word in ["view", "simulate", "render", "assemble", "bench", "inspect", "scenes", "completions"] {
+    for word in ["view", "simulate", "render", "compare", "assemble", "bench", "inspect", "scenes", "completions"] {
         assert!(stdout(&help).contains(word), "{word}");
     }
 }
@@ -469,6 +469,49 @@ fn a_budget_is_kept_in_iterations() {
     assert!(left(&little) > left(&plenty), "{little} {plenty}");
     assert!(refused(&["simulate", "plate", "--budget", "0"]).contains("cli/setting"));
     assert!(refused(&["simulate", "chain", "--budget", "100"]).contains("assembly"));
+}
+
+#[test]
+fn solvers_are_compared() {
+    let (svg, html) = (fresh_file("compare.svg"), fresh_file("compare.html"));
+    let (svg_name, html_name) = (svg.to_str().unwrap(), html.to_str().unwrap());
+    let only = ["compare", "double_pendulum", "--only", "tree,reduced", "--dt", "1/30,1/60", "--seconds", "0.5"];
+    let document = json(&[&only[..], &["--json", "-o", svg_name, "-o", html_name]].concat());
+    assert_eq!((&document["compare"], &document["seconds"]), (&"double_pendulum".into(), &0.5.into()));
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6 * 2, "four of tree, two of reduced, two steps each");
+    for key in
+        ["solver", "dt", "ms_per_second", "max_joint_gap", "energy_error", "momentum_error", "pose_error", "turn_error"]
+    {
+        assert!(rows.iter().all(|row| !row[key].is_null()), "{key}");
+    }
+    let error = |solver: &str| {
+        let of = rows.iter().filter(|row| row["solver"] == solver);
+        of.map(|row| row["pose_error"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    // A second-order step, halved.
+    let midpoint = error("reduced midpoint");
+    assert!(midpoint[1] < 0.35 * midpoint[0] && midpoint[0] < error("reduced euler")[0], "{document}");
+    assert!(document["reference"]["error"].as_f64().unwrap() < 0.2 * midpoint[1]); // an eighth of the step, squared, and more
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(
+        page.contains("<svg") && page.contains("reduced midpoint") && !page.contains("http://www.w3.org/1999/xlink")
+    );
+    assert!(!page.contains("src=") && !page.contains("href="), "nothing is loaded");
+    assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
+    assert!(stdout(&supple(&only)).contains("reduced euler"));
+}
+
+#[test]
+fn what_a_solver_cannot_take_is_said_and_the_others_compared() {
+    let words = ["compare", "fourbars", "--only", "assembly displacements,reduced", "--dt", "1/60", "--seconds", "0.1"];
+    let document = json(&[&words[..], &["--json"]].concat());
+    let refused_solvers = document["refused"].as_array().unwrap();
+    assert!(refused_solvers.iter().all(|r| r["code"] == "step/loops") && refused_solvers.len() == 2, "{document}");
+    assert_eq!(document["rows"].as_array().unwrap().len(), 1);
+    assert!(stdout(&supple(&words)).contains("reduced euler, reduced midpoint: joint"));
+    assert!(refused(&["compare", "hand", "--only", "tre"]).contains("`tree"));
+    assert!(refused(&["compare", "hand", "--dt", "1/30,1/50"]).contains("cli/setting"));
 }
 
 #[test]

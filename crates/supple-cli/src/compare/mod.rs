@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::output::{self, Captions, Files, Series, SeriesKind};
 use crate::scenes::Opened;
 use crate::settings;
-use crate::table::{Align, Table, figure, fraction, given, small};
+use crate::table::{Align, Table, count, figure, fraction, given, small};
 use crate::terminal::Terminal;
 use clap::Args;
 use plotters::style::RGBColor;
@@ -54,9 +54,16 @@ struct Document {
     refused: Vec<Refused>,
 }
 
+impl Document {
+    /// `16 bodies, 15 joints`
+    fn parts(&self) -> String {
+        format!("{}, {}", count(self.bodies, "body", "bodies"), count(self.joints, "joint", "joints"))
+    }
+}
+
 /// Runs the comparison, writes the files, prints the table.
 pub(crate) fn run(args: &CompareArgs, terminal: &Terminal) -> Result<(), Error> {
-    let scene = match crate::scenes::open_any(&args.scene)? {
+    let mut scene = match crate::scenes::open_any(&args.scene)? {
         Opened::Scene(scene) => scene,
         Opened::Takes(..) => {
             return Err(Error::setting("a take was made by one solver", "compare its scene instead, by name"));
@@ -66,6 +73,7 @@ pub(crate) fn run(args: &CompareArgs, terminal: &Terminal) -> Result<(), Error> 
     let frames = settings::steps(&args.seconds, steps[0])?;
     let files = Files::check(&args.output, &["json", "svg", "html"])?;
     let contestants = race::chosen(&args.only)?;
+    scene.state = crate::scenes::start(&scene, terminal)?;
 
     let (takers, refused) = race::sort(&scene, &contestants);
     let reference = race::reference_solver(&scene, &refused)?;
@@ -163,13 +171,13 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
     }
     let Document { compare, seconds, reference, .. } = document;
     output::print(|out| {
-        let parts = format!("{} s, {} bodies, {} joints", given(*seconds), document.bodies, document.joints);
+        let parts = format!("{} s, {}", given(*seconds), document.parts());
         writeln!(out, "{}  {}", terminal.bold(compare), terminal.faint(&parts))?;
         table.write(out, terminal)?;
         if !document.refused.is_empty() {
             writeln!(out)?;
-            for refused in &document.refused {
-                writeln!(out, "  {}: {}", refused.solver, refused.reason)?;
+            for (names, reason) in race::reasons(&document.refused) {
+                writeln!(out, "  {names}: {reason}")?;
             }
         }
         writeln!(out)?;

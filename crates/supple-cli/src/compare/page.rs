@@ -25,14 +25,15 @@ tr.first > * { border-top: 2px solid var(--faint) }
 
 /// The whole page; `chart` is an SVG.
 pub(super) fn page(document: &Document, chart: &str) -> String {
-    let Document { compare, seconds, reference, rows, refused, machine, bodies, joints } = document;
+    let Document { compare, seconds, reference, rows, refused, machine, .. } = document;
     let title = escaped(&format!("{compare}: the solvers side by side"));
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         <p>{} s, {bodies} bodies, {joints} joints. {}</p>\n<figure>\n{chart}\n</figure>\n<h2>Figures</h2>\n<p>{}</p>\n",
+         <p>{} s, {}. {}</p>\n<figure>\n{chart}\n</figure>\n<h2>Figures</h2>\n<p>{}</p>\n",
         given(*seconds),
+        document.parts(),
         escaped(&reference.words()),
         escaped(&WORDS.join(" ")),
     );
@@ -68,8 +69,8 @@ pub(super) fn page(document: &Document, chart: &str) -> String {
     html.push_str("</tbody>\n</table>\n</div>\n");
     if !refused.is_empty() {
         html.push_str("<h2>Not compared</h2>\n<ul>\n");
-        for refused in refused {
-            let _ = writeln!(html, "<li>{}: {}</li>", escaped(&refused.solver), escaped(&refused.reason));
+        for (names, reason) in super::race::reasons(refused) {
+            let _ = writeln!(html, "<li>{}: {}</li>", escaped(&names), escaped(reason));
         }
         html.push_str("</ul>\n");
     }

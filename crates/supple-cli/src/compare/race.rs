@@ -134,6 +134,18 @@ fn without_code(error: &StepError) -> String {
     error.to_string().replace(&format!(" [{}]", error.code()), "")
 }
 
+/// The refused by their reasons: `tree exact, reduced euler: joint …`.
+pub(super) fn reasons(refused: &[Refused]) -> Vec<(String, &str)> {
+    let mut reasons: Vec<(String, &str)> = Vec::new();
+    for one in refused {
+        match reasons.iter_mut().find(|(_, reason)| *reason == one.reason) {
+            Some((names, _)) => *names = format!("{names}, {}", one.solver),
+            None => reasons.push((one.solver.clone(), &one.reason)),
+        }
+    }
+    reasons
+}
+
 /// Those that can take the scene as it begins, and those that cannot.
 pub(super) fn sort<'c>(scene: &Scene, contestants: &[&'c Contestant]) -> (Vec<&'c Contestant>, Vec<Refused>) {
     let (mut takers, mut refused) = (Vec::new(), Vec::new());
@@ -176,6 +188,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
+    /// A sentence about it.
     pub(super) fn words(&self) -> String {
         let error = self.error.map_or("its own error is not known".into(), |e| {
             format!("with twice the step it ends {} m away", small(e))
@@ -256,8 +269,11 @@ pub(super) struct Course<'s> {
     end: State,
 }
 
-/// The reference's step goes so often into the shortest that is compared; a second run takes twice the step.
-const FINER: f64 = 16.0;
+/// The reference's step goes so often into the shortest that is compared; a second run takes twice the step. The first of these that is expected to take
+/// less than [`REFERENCE_AT_MOST`], or the last.
+const FINER: [f64; 4] = [16.0, 8.0, 4.0, 2.0];
+/// For both runs of the reference.
+const REFERENCE_AT_MOST: Duration = Duration::from_secs(30);
 /// Runs are repeated so often…
 const RUNS: usize = 3;
 /// …unless they take longer than this together.
@@ -272,9 +288,16 @@ impl<'s> Course<'s> {
         shortest: f64,
         solver: &Contestant,
     ) -> Result<Course<'s>, Error> {
-        let dt = shortest / FINER;
-        let run = |dt: f64| play(scene, (solver.solver)(), dt, frame, frames, &mut Vec::new());
-        let (coarse, fine) = (run(2.0 * dt), run(dt));
+        let run = |dt: f64, frames: usize| play(scene, (solver.solver)(), dt, frame, frames, &mut Vec::new());
+        let is_short = |finer: &&f64| {
+            let started = Instant::now();
+            run(shortest / **finer, 1);
+            // One frame of the finer run, and half as long for the other.
+            started.elapsed().mul_f64(1.5 * frames as f64) < REFERENCE_AT_MOST
+        };
+        let finer = FINER[..FINER.len() - 1].iter().find(is_short).unwrap_or(&FINER[FINER.len() - 1]);
+        let dt = shortest / finer;
+        let (coarse, fine) = (run(2.0 * dt, frames), run(dt, frames));
         if let Some(error) = fine.failure {
             return Err(Error::step(&error, format_args!("the reference, {} at {} s", solver.name(), fraction(dt))));
         }
