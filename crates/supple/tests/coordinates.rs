@@ -113,6 +113,9 @@ fn coordinates_survive_their_state() {
 fn the_built_in_scenes_survive_their_coordinates() {
     for info in supple::scenes::catalogue() {
         let scene = Scene::parse(info.name).unwrap();
+        if supple::measure::joint_gap(&scene.model, &scene.state).distance > 1e-9 {
+            continue; // broken at the start: coordinates close its joints
+        }
         let mut again = scene.state.clone();
         Coordinates::of(&scene.model, &scene.state).write(&scene.model, &mut again);
         let found = difference(&scene.state, &again);

@@ -56,7 +56,11 @@ impl Solver {
                 Variant::System,
                 "joints held by impulses [Bender 2006], one sparse system an iteration: takes loops",
             ),
-            impulse("impulse:joint_by_joint", Variant::JointByJoint, "joints held by impulses, one joint after another"),
+            impulse(
+                "impulse:joint_by_joint",
+                Variant::JointByJoint,
+                "joints held by impulses, one joint after another",
+            ),
             Choice {
                 name: "assembly",
                 summary: "displacements, corrected until the joints are closed [Faure 1998]: takes loops and broken poses",

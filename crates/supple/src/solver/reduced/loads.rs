@@ -132,7 +132,7 @@ impl Loads {
         let velocity = |body: BodyId| state.bodies[body.index()].velocity;
         forces::collect(model, input, state, rule.look, Derivatives::Symmetric, |acting| {
             match (acting.source, acting.force, acting.b) {
-                (Source::Joint(id), force, _) => {
+                (Source::Joint(id) | Source::Limit(id), force, _) => {
                     let node = coordinates.node_of_joint(id).expect("models with loops are refused");
                     joint_load(force, node, &coordinates.rates, rule.springs, recursion);
                 }
