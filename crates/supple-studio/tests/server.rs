@@ -380,7 +380,7 @@ async fn bodies_are_posed_by_hand() {
 
     // Moving again: it falls.
     client.say(json!({"type": "set", "pose": false})).await;
-    client.status_where(|status| status["settings"]["solver"] == "tree").await;
+    client.status_where(|status| status["settings"]["solver"] == "tree:default").await;
     client.frame_where(|frame| apart(frame, &kept, hand) > 0.05).await;
     client
         .say(json!({"type": "drag", "body": 0, "point": [0, 0, 0], "target": [0, 0, 0], "rotation": [9, 0, 0, 0]}))
