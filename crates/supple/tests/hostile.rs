@@ -134,8 +134,9 @@ fn wild_numbers_end_in_a_finite_state_or_an_error() {
             assembly(Scheme::Posing, Linear::Factored),
         ];
         for solver in [midpoint].into_iter().chain(others).chain(solvers) {
-            if solver == midpoint && seed % 10 != 0 {
-                continue; // each halves to the bound many times: milliseconds a step
+            let slow = solver == midpoint || matches!(solver, Solver::Assembly(_));
+            if slow && seed % 10 != 0 {
+                continue; // they halve and iterate to the bound many times: milliseconds a step
             }
             let scheme = match solver {
                 Solver::Tree(tree) => format!("{:?}", tree.scheme),
@@ -160,7 +161,7 @@ fn wild_numbers_end_in_a_finite_state_or_an_error() {
     assert_eq!(outcomes["Midpoint(Default) done"], 300, "{outcomes:?}");
     assert_eq!(outcomes["Published done"] + outcomes["Published step/factor"], 3000, "{outcomes:?}");
     // Posing takes anything: nothing moves by itself.
-    assert_eq!(outcomes["Posing Factored done"], 3000, "{outcomes:?}");
+    assert_eq!(outcomes["Posing Factored done"], 300, "{outcomes:?}");
 }
 
 #[test]

@@ -232,9 +232,10 @@ impl Correction {
 
     /// Brings `state` to where what is held is closed, or as near as it gets.
     ///
-    /// Iterations may raise the error on the way, a few of them: from far away that is how most come home. After that the best pose so far is
-    /// gone on from with damped iterations, `(Jᵀ J + λ N) δ = −Jᵀ C`, which never raise it; λ follows how well they keep what the rows
-    /// promise. Where joints contradict each other they end at the least squares. A correction never ends with a larger sum of squared errors than it began with, whatever the budget.
+    /// Iterations may raise the error on the way, a few of them: from far away that is how most come home. After that the best pose so
+    /// far is gone on from with damped iterations, `(Jᵀ J + λ N) δ = −Jᵀ C`, which never raise it; λ follows how well they keep what the
+    /// rows promise. Where joints contradict each other they end at the least squares. A correction never ends with a larger sum of
+    /// squared errors than it began with, whatever the budget.
     pub(super) fn correct(&mut self, model: &Model, settings: &Assembly, state: &mut State) -> Outcome {
         let mut now = self.linearise(model, state);
         let mut best = now.square;
