@@ -143,7 +143,7 @@ fn clip(face: &Patch, other: &Patch, n: DVec3, mut spot: impl FnMut(DVec3, DVec3
     for k in 0..corners.len() {
         let ((p, id), (q, _)) = (corners[k], corners[(k + 1) % corners.len()]);
         let Some(inward) = n.cross(q - p).try_normalize() else { continue };
-        let depth = |x: DVec3| inward.dot(x - p) + slack;
+        let depth = |x: DVec3| inward.dot(x - p);
         let (old, m) = (ring, count);
         count = 0;
         for i in 0..m {
@@ -155,12 +155,12 @@ fn clip(face: &Patch, other: &Patch, n: DVec3, mut spot: impl FnMut(DVec3, DVec3
                     count += 1;
                 }
             };
-            if dx >= 0.0 {
+            if dx >= -slack {
                 push(x);
             }
             // A ring of two corners is one edge, not two.
-            if (dx < 0.0) != (dy < 0.0) && !(m == 2 && i == 1) && m > 1 {
-                push((x.0 + (y.0 - x.0) * (dx / (dx - dy)), x.1, id));
+            if (dx < -slack) != (dy < -slack) && !(m == 2 && i == 1) && m > 1 {
+                push((x.0 + (y.0 - x.0) * (dx / (dx - dy)).clamp(0.0, 1.0), x.1, id));
             }
         }
         if count == 0 {
@@ -210,7 +210,7 @@ fn along_edges(e: [(DVec3, u32); 2], f: [(DVec3, u32); 2], n: DVec3, out: &mut V
 pub(super) fn reduce(start: usize, out: &mut Vec<Spot>) {
     let all = &mut out[start..];
     all.sort_unstable_by(|p, q| (p.feature, p.place).cmp(&(q.feature, q.place)).then(p.gap.total_cmp(&q.gap)));
-    if all.len() <= 4 {
+    if all.len() <= 2 {
         return;
     }
     let n = all[0].normal;

@@ -285,8 +285,12 @@ fn on_triangle(
     let up = pb.axes * surface.normal(t);
     let behind = up.dot(pa.middle() - pb.at) < 0.0;
     let slope = up.dot(axis.normal);
-    // From behind, or beyond it.
-    if (behind && (surface.back == Back::Open || axis.gap > 0.0)) || (axis.gap > 0.0 && slope < -1e-6) {
+    // From behind, or beyond it; but what has its middle inside a solid, straight under the triangle, is pushed out.
+    let inside = surface.back == Back::Solid && axis.gap <= a.rounding && slope < -0.999_999;
+    if (behind && axis.gap > 0.0 && !inside) || (behind && surface.back == Back::Open) {
+        return;
+    }
+    if !behind && axis.gap > 0.0 && slope < -1e-6 {
         return;
     }
     let mut nearest = Nearest::Add;
