@@ -123,12 +123,7 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
         ]);
     }
     output::print(|out| {
-        writeln!(
-            out,
-            "{}  {}",
-            terminal.bold(document.bench),
-            terminal.faint("closed loops at 1/60 s, half a second")
-        )?;
+        writeln!(out, "{}  {}", terminal.bold(document.bench), terminal.faint("closed loops at 1/60 s, half a second"))?;
         table.write(out, terminal)?;
         writeln!(out)?;
         for Slope { family, slope } in &document.slopes {

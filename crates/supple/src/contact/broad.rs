@@ -1,7 +1,7 @@
 //! Boxes in a tree: which of them overlap.
 //!
-//! The leaves are in the order of their places on a space-filling curve (Morton's), the tree above is balanced and has no pointers:
-//! node k has children 2k and 2k + 1. It is made anew in a step, in time n log n, and asks for no memory when it has been as large before.
+//! Halves are split off across the longest side until one box is left; the tree is balanced and has no pointers: node k has children 2k
+//! and 2k + 1. It is made anew in a step, in time n log n, and asks for no memory when it has been as large before.
 
 use glam::DVec3;
 
@@ -43,29 +43,31 @@ impl Bounds {
 /// A balanced tree of boxes.
 #[derive(Debug, Default)]
 pub(super) struct BoxTree {
-    /// By leaf: place on the curve and item.
-    leaves: Vec<(u64, u32)>,
-    /// Nodes from 1; the leaves are the last half, filled up with empty boxes.
+    /// The items with the middles of their boxes, in the order of the leaves.
+    items: Vec<(DVec3, u32)>,
+    /// By leaf: the item, or `NONE`.
+    leaves: Vec<u32>,
+    /// Nodes from 1; the leaves are the last half.
     nodes: Vec<Bounds>,
 }
+
+const NONE: u32 = u32::MAX;
 
 impl BoxTree {
     /// Makes the tree of these boxes; items are known by their index.
     pub(super) fn build(&mut self, boxes: &[Bounds]) {
-        let all = boxes.iter().fold(Bounds::EMPTY, |all, b| all.with(b));
-        // 21 bits along each axis.
-        let scale = (all.max - all.min).max(DVec3::splat(1e-300)).recip() * f64::from((1u32 << 21) - 1);
-        self.leaves.clear();
-        self.leaves.extend(boxes.iter().enumerate().map(|(k, b)| {
-            let place = (b.centre() - all.min) * scale;
-            (spread(place.x) | spread(place.y) << 1 | spread(place.z) << 2, k as u32)
-        }));
-        self.leaves.sort_unstable();
         let width = boxes.len().next_power_of_two();
+        self.items.clear();
+        self.items.extend(boxes.iter().enumerate().map(|(k, b)| (b.centre(), k as u32)));
+        self.leaves.clear();
+        self.leaves.resize(width, NONE);
+        halve(&mut self.items, &mut self.leaves);
         self.nodes.clear();
         self.nodes.resize(2 * width, Bounds::EMPTY);
-        for (leaf, &(_, item)) in self.leaves.iter().enumerate() {
-            self.nodes[width + leaf] = boxes[item as usize];
+        for (k, &item) in self.leaves.iter().enumerate() {
+            if item != NONE {
+                self.nodes[width + k] = boxes[item as usize];
+            }
         }
         for k in (1..width).rev() {
             self.nodes[k] = self.nodes[2 * k].with(&self.nodes[2 * k + 1]);
@@ -74,8 +76,8 @@ impl BoxTree {
 
     /// Calls `each` with every item whose box overlaps `bounds`.
     pub(super) fn overlapping(&self, bounds: &Bounds, mut each: impl FnMut(u32)) {
-        let width = self.nodes.len() / 2;
-        if self.leaves.is_empty() {
+        let width = self.leaves.len();
+        if self.items.is_empty() {
             return;
         }
         // One open sibling a level, and no more levels than bits in an index.
@@ -89,7 +91,10 @@ impl BoxTree {
                 continue;
             }
             if k >= width {
-                each(self.leaves[k - width].1);
+                // An empty leaf overlaps what is infinite.
+                if self.leaves[k - width] != NONE {
+                    each(self.leaves[k - width]);
+                }
             } else {
                 stack[open] = 2 * k + 1;
                 stack[open + 1] = 2 * k;
@@ -99,14 +104,24 @@ impl BoxTree {
     }
 }
 
-/// Puts two zeros between the lowest 21 bits of a number.
-fn spread(x: f64) -> u64 {
-    let x = (x as u64) & 0x1f_ffff; // what is not a number becomes 0
-    let x = (x | x << 32) & 0x1f00000000ffff;
-    let x = (x | x << 16) & 0x1f0000ff0000ff;
-    let x = (x | x << 8) & 0x100f00f00f00f00f;
-    let x = (x | x << 4) & 0x10c30c30c30c30c3;
-    (x | x << 2) & 0x1249249249249249
+/// Deals items to leaves: half to each side of the middle one across the longest side.
+fn halve(items: &mut [(DVec3, u32)], leaves: &mut [u32]) {
+    if let [only] = leaves {
+        *only = items.first().map_or(NONE, |item| item.1);
+        return;
+    }
+    if items.is_empty() {
+        return;
+    }
+    let all = Bounds::of(items.iter().map(|item| item.0));
+    let axis = all.half().max_position();
+    let half = items.len().div_ceil(2);
+    // By index where middles coincide, so that there is one order.
+    items.select_nth_unstable_by(half - 1, |p, q| p.0[axis].total_cmp(&q.0[axis]).then(p.1.cmp(&q.1)));
+    let (low, high) = items.split_at_mut(half);
+    let (first, second) = leaves.split_at_mut(leaves.len() / 2);
+    halve(low, first);
+    halve(high, second);
 }
 
 #[cfg(test)]

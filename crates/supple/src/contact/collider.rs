@@ -43,7 +43,7 @@ pub(super) enum Form {
     Box { half: DVec3 },
     Cylinder { half: f64, radius: f64 },
     Polytope(Polytope),
-    Surface(Surface),
+    Surface(Box<Surface>),
     HalfSpace,
 }
 
@@ -132,7 +132,7 @@ impl Collider {
             surface = surface.with_hull();
         }
         let bounds = surface.bounds;
-        Collider::new(owner, place, Form::Surface(surface), 0.0, bounds)
+        Collider::new(owner, place, Form::Surface(Box::new(surface)), 0.0, bounds)
     }
 
     /// How far ahead contacts are kept when nothing moves \[m\]: a hundredth of its size.

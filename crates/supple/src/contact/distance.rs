@@ -52,7 +52,7 @@ struct Face {
 /// Rounds after which the nearest simplex is taken as it is; polytopes need fewer, cylinders come close to it.
 const MOST_ROUNDS: usize = 80;
 /// Rounds of the expanding polytope.
-const MOST_EXPANSIONS: usize = 80;
+const MOST_EXPANSIONS: usize = 200;
 /// Nearer than this part of the larger shape, the difference of the nearest points has lost half its digits.
 const NEAR: f64 = 1e-8;
 
@@ -65,7 +65,7 @@ pub(super) fn distance(a: &Placed<'_>, b: &Placed<'_>, work: &mut DistanceWork) 
     };
     let mut simplex = Simplex::default();
     let found = match nearest(&mut simplex, a.at - b.at, size, |d| vertex(d, DVec3::ZERO)) {
-        Some(axis) if axis.gap > NEAR * size => return polished(a, b, axis, size),
+        Some(axis) if axis.gap > NEAR * size => return polished(a, b, climbed(a, b, axis, size), size),
         found => found,
     };
     // Push them together along the direction known, so that the origin is inside for sure.
@@ -119,6 +119,26 @@ fn polished(a: &Placed<'_>, b: &Placed<'_>, axis: Axis, size: f64) -> Axis {
         }
     }
     best
+}
+
+/// Between two rims the simplex can become a sliver and stop short, which (1) tells: then climb. Apart, `sep` has one summit.
+fn climbed(a: &Placed<'_>, b: &Placed<'_>, axis: Axis, size: f64) -> Axis {
+    let mut n = axis.normal;
+    let mut most = separation(a, b, n);
+    if most >= axis.gap - 1e-11 * size {
+        return axis;
+    }
+    let mut step = 2.0 * ((axis.gap - most) / axis.gap).sqrt(); // the angle that the shortfall stands for, doubled
+    while step > 1e-9 {
+        let (u, v) = n.any_orthonormal_pair();
+        let around = [u, u + v, v, v - u, -u, -u - v, -v, u - v];
+        let best = around.map(|d| (n + d * step).normalize()).map(|n| (separation(a, b, n), n));
+        match best.into_iter().reduce(|x, y| if y.0 > x.0 { y } else { x }) {
+            Some((higher, there)) if higher > most => (most, n) = (higher, there),
+            _ => step *= 0.5,
+        }
+    }
+    along(a, b, n)
 }
 
 /// When all else fails, as for two points in one place: the best of a few directions.

@@ -78,9 +78,8 @@ pub(super) fn spots(
         along_edges(e, f, n, out);
     }
     let least = out[start..].iter().map(|s| s.gap).fold(f64::INFINITY, f64::min);
-    if nearest == Nearest::Add
-        && !(least <= axis.gap + AS_NEAR * a.size.min(b.size).max(0.01 * (rounding[0] + rounding[1])))
-    {
+    let tolerance = AS_NEAR * a.size.min(b.size).max(0.01 * (rounding[0] + rounding[1]));
+    if nearest == Nearest::Add && least > axis.gap + tolerance {
         let feature = POINTS | (a.support(-n).1 & 0x7fff) << 15 | b.support(n).1 & 0x7fff;
         // On curved shapes the points are found less sharply than the gap: put them that far apart.
         let (middle, half) = ((axis.on_a + axis.on_b) * 0.5, n * (0.5 * axis.gap));

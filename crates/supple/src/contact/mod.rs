@@ -121,6 +121,11 @@ impl ContactWork {
         ContactWork::default()
     }
 
+    /// How many pairs of shapes came near enough to be looked at in the last search.
+    pub fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
     /// The contacts that [`detect`] found last.
     pub fn contacts(&self) -> &[Contact] {
         &self.contacts
@@ -147,6 +152,7 @@ pub fn detect<'w>(
 ) -> &'w [Contact] {
     let ContactWork { contacts, motions, items, boxes, tree, half_spaces, pairs, spots } = work;
     contacts.clear();
+    pairs.clear();
     if !wanted(model, input) {
         return contacts;
     }
@@ -180,7 +186,6 @@ pub fn detect<'w>(
     tree.build(boxes);
 
     // Every shape of a body against the tree and the half-spaces, each pair once and in order.
-    pairs.clear();
     for k in 0..colliders.of_bodies {
         let Other::Body(a) = colliders.all[k].owner else { continue };
         let meets = |other: &Collider| match other.owner {

@@ -188,12 +188,11 @@ fn first_touch<'m>(
         let (va, vb) = (a.motion.twist, b.motion.twist);
         let turning = |v: Twist, r: f64| n.cross(v.angular).length() * r;
         let speed = -n.dot(va.linear - vb.linear) + turning(va, a.reach) + turning(vb, b.reach);
-        // Negated so that a speed that is not a number ends it too.
-        if !(speed > 0.0) {
+        if speed.is_nan() || speed <= 0.0 {
             return None;
         }
         t += (gap - 0.9 * touching) / speed;
-        if !(t <= reach.h) {
+        if t.is_nan() || t > reach.h {
             return None;
         }
     }
@@ -319,7 +318,7 @@ fn on_triangle(
         }
         spot.place = match from {
             // A corner that slides over many triangles is the same spot while they face the same way.
-            None if alone || manifold::is_corner_of_a(spot.feature) => facing(surface.normal(t)),
+            None if alone || manifold::is_corner_of_a(spot.feature) => facing(pb.axes.transpose() * spot.normal),
             None => 1 << 31 | t,
             Some((_, k)) => 1 << 31 | t.wrapping_mul(0x9e37_79b1) ^ k,
         };
@@ -344,7 +343,7 @@ fn cluster(work: &mut Spots) {
         let Some((_, n)) = leader else { return };
         cluster.clear();
         found.retain(|s| {
-            let with = !(s.normal.dot(n) < SAME_WAY);
+            let with = s.normal.dot(n) >= SAME_WAY || s.normal.dot(n).is_nan();
             if with {
                 cluster.push(*s);
             }

@@ -117,41 +117,30 @@ impl Surface {
         self.normals[triangle as usize]
     }
 
-    /// Whether the surface may push along `n` at a point of a triangle.
+    /// Whether the surface may push along `n`, which is not the triangle's normal, at a point of its border.
     pub(super) fn pushes_along(&self, triangle: u32, point: DVec3, n: DVec3) -> bool {
         let t = self.triangles[triangle as usize];
-        let corners = self.corners(triangle);
-        let [near_edge, at_corner] = self.place(triangle, point);
-        let p = corners[0];
+        let c = self.corners(triangle);
         let level = |k: u32, from: DVec3| {
             let u = self.vertices[k as usize] - from;
             n.dot(u) <= LEVEL * u.length()
         };
-        match (near_edge, at_corner) {
-            (_, Some(k)) => {
-                let v = t[k];
-                let (i, j) = (self.first_neighbour[v as usize] as usize, self.first_neighbour[v as usize + 1] as usize);
-                self.neighbours[i..j].iter().all(|&u| level(u, corners[k]))
-            }
-            (Some(k), None) => {
-                let other = self.beyond[triangle as usize][k];
-                level(t[(k + 2) % 3], corners[k]) && (other == NONE || level(other, corners[k]))
-            }
-            (None, None) => (0..3).all(|k| level(t[k], p)),
-        }
-    }
-
-    /// The edge and the corner that a point of a triangle lies on, if any.
-    fn place(&self, triangle: u32, point: DVec3) -> [Option<usize>; 2] {
-        let c = self.corners(triangle);
-        let n = self.normals[triangle as usize];
         let longest = (0..3).map(|k| c[k].distance(c[(k + 1) % 3])).fold(0.0, f64::max);
-        let close = 1e-6 * longest; // metres: ten times the error of a nearest point
-        let corner = (0..3).find(|&k| c[k].distance(point) <= close);
-        let edge = (0..3).find(|&k| {
-            let along = (c[(k + 1) % 3] - c[k]).normalize_or_zero();
-            n.cross(along).dot(point - c[k]) <= close
-        });
-        [edge, corner]
+        // Points of curved shapes are known to half the digits of a distance.
+        if let Some(k) = (0..3).find(|&k| c[k].distance(point) <= 1e-4 * longest) {
+            let (i, j) = (self.first_neighbour[t[k] as usize], self.first_neighbour[t[k] as usize + 1]);
+            return self.neighbours[i as usize..j as usize].iter().all(|&u| level(u, c[k]));
+        }
+        // Else the nearest edge: square to n, and nothing above on either side.
+        let inside = |k: usize| {
+            let inward = self.normals[triangle as usize].cross(c[(k + 1) % 3] - c[k]).normalize_or_zero();
+            inward.dot(point - c[k])
+        };
+        let k = (1..3).fold(0, |best, k| if inside(k) < inside(best) { k } else { best });
+        let beyond = self.beyond[triangle as usize][k];
+        level(t[(k + 1) % 3], c[k])
+            && level(t[k], c[(k + 1) % 3])
+            && level(t[(k + 2) % 3], c[k])
+            && (beyond == NONE || level(beyond, c[k]))
     }
 }
