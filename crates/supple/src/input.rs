@@ -32,6 +32,23 @@ pub struct Input {
     pub grips: Vec<Grip>,
     /// Forces from outside.
     pub wrenches: Vec<(BodyId, Wrench)>,
+    /// What touches what.
+    pub contacts: Contacts,
+    /// By obstacle: its pose at the end of the step and its velocity, linear part that of its origin. Missing or `None`: it
+    /// stands where it was built.
+    pub obstacles: Vec<Option<Target>>,
+}
+
+/// What touches what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contacts {
+    /// Nothing: bodies pass through each other and through obstacles.
+    Off,
+    /// Bodies touch obstacles, and pass through each other.
+    #[default]
+    Obstacles,
+    /// Bodies touch obstacles and each other, save for the pairs that [`Model::may_touch`] excludes.
+    All,
 }
 
 /// What may differ from joint to joint.
@@ -142,6 +159,8 @@ impl Default for Input {
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
+            contacts: Contacts::default(),
+            obstacles: Vec::new(),
         }
     }
 }

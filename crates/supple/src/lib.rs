@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod contact;
 pub mod forces;
 pub mod input;
 pub mod maths;
@@ -40,13 +41,15 @@ pub mod step;
 pub mod timeline;
 pub mod watch;
 
+pub use contact::{Contact, ContactKey, ContactWork, Other};
 pub use glam;
-pub use input::{Drag, Drive, Grip, Input, JointInput, Target};
+pub use input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
-    AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, Joint, JointId, JointMask, JointSpec,
-    JointState, Limits, Model, ModelBuilder, ModelError, Motor, Problem, Range, RotationSpring, ServoTarget, Shape,
-    SlideSpring, State, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+    AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, Groups, HeightField, Joint, JointId,
+    JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError, Motor, Obstacle, ObstacleId,
+    ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring, State, SwingEllipse,
+    Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Scene, SceneError};
 pub use solver::assembly::AssemblyReport;

@@ -41,6 +41,8 @@ pub(crate) fn govern(model: &Model, input: &Input, state: &State, with: &mut Inp
         drags,
         grips,
         wrenches,
+        contacts,
+        obstacles,
     } = input;
     (with.dt, with.substeps, with.solver, with.gravity) = (*dt, *substeps, *solver, *gravity);
     (with.stiffness_scale, with.damping_scale, with.torques) = (*stiffness_scale, *damping_scale, *torques);
@@ -49,6 +51,8 @@ pub(crate) fn govern(model: &Model, input: &Input, state: &State, with: &mut Inp
     with.drags.clone_from(drags);
     with.grips.clone_from(grips);
     with.wrenches.clone_from(wrenches);
+    with.contacts = *contacts;
+    with.obstacles.clone_from(obstacles);
     for (k, motor, gain, _) in governed(model, input) {
         let torque = (gain * state.joints[k].integral).clamp(-motor.max, motor.max);
         with.joint_mut(model, k).torque += torque;

@@ -1,5 +1,6 @@
 //! One step: the pipeline. Read this first.
 
+use crate::contact::{self, Contact, ContactWork};
 use crate::input::{Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
@@ -39,7 +40,7 @@ pub struct Report {
     pub velocity_corrections: u32,
     /// Joint limits that acted.
     pub limits_active: u32,
-    /// Contacts (none until they are built).
+    /// Contacts found, those still apart included; the most of any part.
     pub contacts: u32,
     /// Corrections of joints.
     pub corrections: u32,
@@ -111,6 +112,7 @@ impl Report {
             iterations: self.iterations + later.iterations,
             residual_before: self.residual_before.max(later.residual_before),
             trouble: Trouble::worse(self.trouble, later.trouble),
+            contacts: self.contacts.max(later.contacts),
             ..later
         }
     }
@@ -233,6 +235,7 @@ impl StepError {
 pub struct Work {
     tree: tree::TreeWork,
     notes: Notes,
+    contacts: ContactWork,
     // Made when the solver is first used.
     impulse: Option<Box<impulse::ImpulseWork>>,
     assembly: Option<Box<assembly::AssemblyWork>>,
@@ -253,6 +256,7 @@ impl Work {
         Work {
             tree: tree::TreeWork::new(model),
             notes: Notes::default(),
+            contacts: ContactWork::new(model),
             impulse: None,
             assembly: None,
             reduced: None,
@@ -282,6 +286,11 @@ impl Work {
     /// Length of the part that [`joint_impulses`](Work::joint_impulses) are of \[s\]: divided by it, they are mean forces and torques.
     pub fn impulse_time(&self) -> f64 {
         self.notes.part
+    }
+
+    /// The contacts of the last part of the last step, as found at its start.
+    pub fn contacts(&self) -> &[Contact] {
+        self.contacts.contacts()
     }
 }
 
@@ -495,6 +504,7 @@ pub fn step_crowd(
         report.residual_before = report.residual_before.max(one.residual_before);
         report.residual = report.residual.max(one.residual);
         report.trouble = Trouble::worse(report.trouble, one.trouble);
+        report.contacts = report.contacts.max(one.contacts);
         k += advanced;
     }
     Ok(report)
@@ -525,7 +535,9 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
 fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
     let Solver::Tree(settings) = inputs[0].solver else { return None };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
+    let touching = inputs.iter().any(|i| contact::wanted(model, i));
     if !alike
+        || touching
         || work.governed.is_some()
         || !tree::goes_in_lanes(settings)
         || inputs[0].substeps > 1
@@ -563,6 +575,7 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     let part = (span.h, span.after);
     work.notes.impulses.clear();
     work.notes.part = span.h;
+    contact::detect(model, input, state, part, &mut work.contacts);
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree, &mut work.notes),
@@ -579,11 +592,10 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
             reduced::substep(model, input, settings, part, state, work)
         }),
     };
-    if done.is_ok() {
-        state.last_dt = span.h;
-    }
     work.notes.mark(Stage::Solve); // what a solver did not divide
-    done
+    let report = done?;
+    state.last_dt = span.h;
+    Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
 }
 
 /// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; what only solver
@@ -726,6 +738,19 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         {
             return wrong(
                 format!("the target of tracker \"{}\"", model.trackers()[i].name),
+                "it is not finite or its rotation is not a unit quaternion",
+            );
+        }
+    }
+    if input.obstacles.len() > model.obstacles().len() {
+        return wrong("obstacles".into(), "there are more entries than obstacles");
+    }
+    for (i, target) in input.obstacles.iter().enumerate() {
+        if let Some(t) = target
+            && !target_is_sound(t)
+        {
+            return wrong(
+                format!("the motion of obstacle \"{}\"", model.obstacles()[i].name),
                 "it is not finite or its rotation is not a unit quaternion",
             );
         }

@@ -14,7 +14,7 @@ use support::*;
 struct Counting;
 
 /// One counter a test, so that tests can run side by side; slot 0 is nobody's.
-static COUNTS: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
+static COUNTS: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
@@ -331,4 +331,45 @@ fn a_crowd_allocates_nothing() {
         advance(WARM);
         assert_eq!(allocations(slot, || advance(STEPS)), 0, "{name}");
     }
+}
+
+#[test]
+fn finding_contacts_allocates_nothing() {
+    let slot = take_slot();
+    let mut builder = ModelBuilder::new();
+    let shapes = [
+        Shape::sphere(0.2),
+        Shape::cuboid(0.3, 0.4, 0.5),
+        Shape::capsule(0.4, 0.1),
+        Shape::cylinder(0.4, 0.2),
+        Shape::Hull {
+            points: (0..24)
+                .map(|k| glam::DVec3::new(0.2 * (k as f64).sin(), 0.2 * (2.1 * k as f64).cos(), 0.01 * k as f64))
+                .collect(),
+        },
+    ];
+    for k in 0..25usize {
+        let at = glam::DVec3::new(0.35 * (k % 5) as f64, 0.1, 0.35 * (k / 5) as f64);
+        let pose = Pose::new(glam::DQuat::from_rotation_x(k as f64), at);
+        builder.body(BodySpec::new(format!("{k}")).shape(shapes[k % 5].clone(), 1000.0).pose(pose));
+    }
+    builder.obstacle(ObstacleSpec::floor("floor", -0.1));
+    let heights = (0..400).map(|k| 0.05 * (k as f64).sin()).collect();
+    let field = HeightField { columns: 20, rows: 20, length_x: 4.0, length_z: 4.0, heights };
+    builder.obstacle(ObstacleSpec::new("hills", ObstacleShape::HeightField(field)));
+    let model = builder.build().unwrap();
+    let (mut state, mut work) = (model.start(), ContactWork::new(&model));
+    let input = Input { contacts: Contacts::All, ..Input::default() };
+    let mut look = |times: usize| {
+        for k in 0..times {
+            for (i, body) in state.bodies.iter_mut().enumerate() {
+                // There and back, so that the second round asks for no more room than the first.
+                body.position.y = 0.1 + 0.05 * ((k % 60) as f64 * 0.1 + i as f64).sin();
+            }
+            supple::contact::detect(&model, &input, &state, (1.0 / 60.0, 0.0), &mut work);
+        }
+        work.contacts().len()
+    };
+    assert!(look(60) > 100);
+    assert_eq!(allocations(slot, || _ = look(120)), 0);
 }

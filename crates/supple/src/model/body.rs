@@ -1,6 +1,6 @@
 //! A rigid body of the model.
 
-use super::Shape;
+use super::{Groups, Material, Shape};
 use crate::maths::Pose;
 use glam::{DMat3, DVec3};
 
@@ -17,6 +17,10 @@ pub struct Body {
     pub centre_in_link: DVec3,
     /// Shapes in body coordinates, for pictures and contacts.
     pub shapes: Vec<PlacedShape>,
+    /// How its surface rubs and bounces.
+    pub material: Material,
+    /// What it touches.
+    pub groups: Groups,
     /// Pose of the centre of mass at the start.
     pub start: Pose,
 }

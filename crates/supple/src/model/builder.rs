@@ -2,9 +2,11 @@
 
 use super::shape::outer;
 use super::*;
+use crate::contact::Colliders;
 use crate::maths::{Pose, rotation};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A body named in a builder call: by id, by name, or the world.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,12 +43,22 @@ pub struct BodySpec {
     shapes: Vec<(Shape, Pose, f64)>,
     mass: Option<f64>,
     inertia: Option<(DMat3, DVec3)>,
+    material: Material,
+    groups: Groups,
 }
 
 impl BodySpec {
     /// A body of this name, its link frame at the world's origin.
     pub fn new(name: impl Into<String>) -> BodySpec {
-        BodySpec { name: name.into(), world_from_link: Pose::IDENTITY, shapes: Vec::new(), mass: None, inertia: None }
+        BodySpec {
+            name: name.into(),
+            world_from_link: Pose::IDENTITY,
+            shapes: Vec::new(),
+            mass: None,
+            inertia: None,
+            material: Material::default(),
+            groups: Groups::default(),
+        }
     }
 
     /// Where the link frame is at the start.
@@ -77,6 +89,24 @@ impl BodySpec {
         self.inertia = Some((inertia, centre_in_link));
         self
     }
+
+    /// How its surface rubs and bounces.
+    pub fn material(mut self, material: Material) -> BodySpec {
+        self.material = material;
+        self
+    }
+
+    /// The groups it is in, one bit each; the first unless told.
+    pub fn group(mut self, bits: u32) -> BodySpec {
+        self.groups.member = bits;
+        self
+    }
+
+    /// The groups it collides with; all unless told. Two parts touch when each is in a group that the other collides with.
+    pub fn collides_with(mut self, bits: u32) -> BodySpec {
+        self.groups.collides_with = bits;
+        self
+    }
 }
 
 /// A joint to be added.
@@ -91,6 +121,7 @@ pub struct JointSpec {
     slide_spring: SlideSpring,
     limits: Limits,
     motor: Option<Motor>,
+    collide: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +150,7 @@ impl JointSpec {
             slide_spring: SlideSpring::default(),
             limits: Limits::default(),
             motor: None,
+            collide: false,
         }
     }
 
@@ -181,6 +213,12 @@ impl JointSpec {
     /// The motor.
     pub fn motor(mut self, motor: Motor) -> JointSpec {
         self.motor = Some(motor);
+        self
+    }
+
+    /// Lets the two bodies touch each other; joined bodies do not otherwise.
+    pub fn collide(mut self) -> JointSpec {
+        self.collide = true;
         self
     }
 }
@@ -277,6 +315,8 @@ pub struct ModelBuilder {
     joints: Vec<JointSpec>,
     anchor_springs: Vec<AnchorSpringSpec>,
     trackers: Vec<TrackerSpec>,
+    obstacles: Vec<ObstacleSpec>,
+    strangers: Vec<(BodyRef, BodyRef)>,
 }
 
 impl ModelBuilder {
@@ -308,6 +348,17 @@ impl ModelBuilder {
         TrackerId(self.trackers.len() as u32 - 1)
     }
 
+    /// Adds an obstacle.
+    pub fn obstacle(&mut self, obstacle: ObstacleSpec) -> ObstacleId {
+        self.obstacles.push(obstacle);
+        ObstacleId(self.obstacles.len() as u32 - 1)
+    }
+
+    /// Keeps two bodies from touching each other, such as neighbours of a joint that overlap where they bend.
+    pub fn no_collision(&mut self, a: impl Into<BodyRef>, b: impl Into<BodyRef>) {
+        self.strangers.push((a.into(), b.into()));
+    }
+
     /// Checks everything and makes the model, or tells every problem.
     pub fn build(self) -> Result<Model, ModelError> {
         let mut check = Check { problems: Vec::new(), names: HashMap::new() };
@@ -327,6 +378,7 @@ impl ModelBuilder {
         check.unique("joint", self.joints.iter().map(|j| j.name.as_str()));
         check.unique("anchor spring", self.anchor_springs.iter().map(|s| s.name.as_str()));
         check.unique("tracker", self.trackers.iter().map(|t| t.name.as_str()));
+        check.unique("obstacle", self.obstacles.iter().map(|o| o.name.as_str()));
 
         let bodies: Vec<Body> = self.bodies.into_iter().map(|spec| check.body(spec)).collect();
         let joints: Vec<Joint> = self.joints.into_iter().filter_map(|spec| check.joint(spec, &bodies)).collect();
@@ -334,13 +386,43 @@ impl ModelBuilder {
             self.anchor_springs.into_iter().filter_map(|spec| check.anchor_spring(spec, &bodies)).collect();
         let trackers: Vec<Tracker> =
             self.trackers.into_iter().filter_map(|spec| check.tracker(spec, &bodies)).collect();
+        let obstacles: Vec<Obstacle> = self.obstacles.into_iter().map(|spec| check.obstacle(spec)).collect();
+        let mut strangers: Vec<(BodyId, BodyId)> =
+            self.strangers.into_iter().filter_map(|(a, b)| check.strangers(&a, &b, bodies.len())).collect();
         if !check.problems.is_empty() {
             return Err(ModelError { problems: check.problems });
         }
 
+        for joint in joints.iter().filter(|j| !j.collide) {
+            if let Some(parent) = joint.parent {
+                strangers.push((joint.child.min(parent), joint.child.max(parent)));
+            }
+        }
+        strangers.sort_unstable();
+        strangers.dedup();
+
         let topology = Topology::new(&bodies, &joints);
-        let fingerprint = fingerprint::fingerprint(&bodies, &joints, &anchor_springs, &trackers);
-        let mut model = Model { bodies, joints, anchor_springs, trackers, topology, warnings: Vec::new(), fingerprint };
+        let colliders = Arc::new(Colliders::new(&bodies, &obstacles));
+        let fingerprint = fingerprint::fingerprint(&fingerprint::Parts {
+            bodies: &bodies,
+            joints: &joints,
+            anchor_springs: &anchor_springs,
+            trackers: &trackers,
+            obstacles: &obstacles,
+            strangers: &strangers,
+        });
+        let mut model = Model {
+            bodies,
+            joints,
+            anchor_springs,
+            trackers,
+            obstacles,
+            strangers,
+            colliders,
+            topology,
+            warnings: Vec::new(),
+            fingerprint,
+        };
         model.warnings = warnings(&model);
         Ok(model)
     }
@@ -496,6 +578,7 @@ impl Check {
             shape,
             body_from_shape: Pose::new(place.rotation, place.translation - centre),
         });
+        self.material(&part, spec.material);
         let link = Pose::new(rotation, spec.world_from_link.translation);
         Body {
             name: spec.name,
@@ -503,6 +586,8 @@ impl Check {
             inertia,
             centre_in_link: centre,
             shapes: shapes.collect(),
+            material: spec.material,
+            groups: spec.groups,
             start: Pose::new(rotation, link.transform_point(centre)),
         }
     }
@@ -606,7 +691,49 @@ impl Check {
             slide_spring: spec.slide_spring,
             limits: spec.limits,
             motor: spec.motor,
+            collide: spec.collide,
         })
+    }
+
+    fn material(&mut self, part: &str, material: Material) {
+        let Material { friction, restitution } = material;
+        let good = friction.is_finite() && friction >= 0.0 && (0.0..=1.0).contains(&restitution);
+        if !good {
+            self.problem(
+                "model/material",
+                part.to_owned(),
+                format!("its friction is {friction}, its restitution {restitution}"),
+                "give a friction of 0 or more and a restitution from 0 to 1",
+            );
+        }
+    }
+
+    fn obstacle(&mut self, spec: ObstacleSpec) -> Obstacle {
+        let part = format!("obstacle \"{}\"", spec.name);
+        self.finite(&part, "its pose", spec.pose.is_finite());
+        let rotation = self.unit(&part, spec.pose.rotation);
+        self.material(&part, spec.material);
+        if let Some(what) = spec.shape.fault() {
+            self.problem(
+                "model/obstacle",
+                part,
+                what,
+                "give positive lengths, finite heights as many as rows × columns, and triangles between existing vertices",
+            );
+        }
+        Obstacle {
+            name: spec.name,
+            shape: spec.shape,
+            pose: Pose::new(rotation, spec.pose.translation),
+            material: spec.material,
+            groups: spec.groups,
+        }
+    }
+
+    /// Two bodies that do not touch each other, the smaller id first.
+    fn strangers(&mut self, a: &BodyRef, b: &BodyRef, count: usize) -> Option<(BodyId, BodyId)> {
+        let (a, b) = (self.resolve_body(a, "no collision", count)?, self.resolve_body(b, "no collision", count)?);
+        Some((a.min(b), a.max(b)))
     }
 
     fn limits(&mut self, part: &str, mask: JointMask, limits: &Limits) {

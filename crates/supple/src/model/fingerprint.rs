@@ -1,34 +1,43 @@
 //! One number for a whole model. Each part is taken apart by naming every field: a new field does not compile until it is added.
 
 use super::{
-    AnchorSpring, Body, BodyId, Joint, Limits, Motor, PlacedShape, Range, RotationSpring, Shape, SlideSpring,
-    SwingEllipse, Tracker,
+    AnchorSpring, Body, BodyId, Groups, HeightField, Joint, Limits, Material, Motor, Obstacle, ObstacleShape,
+    PlacedShape, Range, RotationSpring, Shape, SlideSpring, SwingEllipse, Tracker,
 };
 
 use crate::maths::Pose;
 use crate::maths::fnv::Fnv;
 use glam::DVec3;
 
+/// What a model is made of.
+pub(super) struct Parts<'p> {
+    pub(super) bodies: &'p [Body],
+    pub(super) joints: &'p [Joint],
+    pub(super) anchor_springs: &'p [AnchorSpring],
+    pub(super) trackers: &'p [Tracker],
+    pub(super) obstacles: &'p [Obstacle],
+    pub(super) strangers: &'p [(BodyId, BodyId)],
+}
+
 /// The hash of everything but names.
-pub(super) fn fingerprint(
-    bodies: &[Body],
-    joints: &[Joint],
-    anchor_springs: &[AnchorSpring],
-    trackers: &[Tracker],
-) -> u64 {
+pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
+    let Parts { bodies, joints, anchor_springs, trackers, obstacles, strangers } = parts;
     let mut hash = Fnv::new();
-    for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len()] {
+    for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len(), obstacles.len(), strangers.len()] {
         hash.u64(length as u64);
     }
     bodies.iter().for_each(|part| body(part, &mut hash));
     joints.iter().for_each(|part| joint(part, &mut hash));
     anchor_springs.iter().for_each(|part| anchor_spring(part, &mut hash));
     trackers.iter().for_each(|part| tracker(part, &mut hash));
+    obstacles.iter().for_each(|part| obstacle(part, &mut hash));
+    strangers.iter().for_each(|(a, b)| hash.u64(u64::from(a.0) << 32 | u64::from(b.0)));
     hash.finish()
 }
 
 fn body(part: &Body, hash: &mut Fnv) {
-    let Body { name: _, mass, inertia, centre_in_link, shapes, start } = part;
+    let Body { name: _, mass, inertia, centre_in_link, shapes, material, groups, start } = part;
+    surface(material, groups, hash);
     hash.f64(*mass);
     hash.f64s(&inertia.to_cols_array());
     hash.f64s(&centre_in_link.to_array());
@@ -40,11 +49,48 @@ fn body(part: &Body, hash: &mut Fnv) {
     }
 }
 
+fn obstacle(part: &Obstacle, hash: &mut Fnv) {
+    let Obstacle { name: _, shape: form, pose: place, material, groups } = part;
+    pose(place, hash);
+    surface(material, groups, hash);
+    match form {
+        ObstacleShape::HalfSpace => hash.u64(0),
+        ObstacleShape::Solid(solid) => {
+            hash.u64(1);
+            shape(solid, hash);
+        }
+        ObstacleShape::HeightField(HeightField { columns, rows, length_x, length_z, heights }) => {
+            hash.u64(2);
+            [*columns, *rows].into_iter().for_each(|n| hash.u64(n as u64));
+            hash.f64s(&[*length_x, *length_z]);
+            hash.f64s(heights);
+        }
+        ObstacleShape::Mesh { vertices, triangles } => {
+            hash.u64(3);
+            mesh(vertices, triangles, hash);
+        }
+    }
+}
+
+fn surface(material: &Material, groups: &Groups, hash: &mut Fnv) {
+    let Material { friction, restitution } = material;
+    hash.f64s(&[*friction, *restitution]);
+    let Groups { member, collides_with } = groups;
+    hash.u64(u64::from(*member) << 32 | u64::from(*collides_with));
+}
+
+fn points(points: &[DVec3], hash: &mut Fnv) {
+    hash.u64(points.len() as u64);
+    points.iter().for_each(|p| hash.f64s(&p.to_array()));
+}
+
+fn mesh(vertices: &[DVec3], triangles: &[[u32; 3]], hash: &mut Fnv) {
+    points(vertices, hash);
+    hash.u64(triangles.len() as u64);
+    triangles.iter().flatten().for_each(|corner| hash.u64(u64::from(*corner)));
+}
+
 fn shape(part: &Shape, hash: &mut Fnv) {
-    let points = |points: &[DVec3], hash: &mut Fnv| {
-        hash.u64(points.len() as u64);
-        points.iter().for_each(|p| hash.f64s(&p.to_array()));
-    };
     match part {
         Shape::Sphere { radius } => {
             hash.u64(0);
@@ -68,9 +114,7 @@ fn shape(part: &Shape, hash: &mut Fnv) {
         }
         Shape::Mesh { vertices, triangles } => {
             hash.u64(5);
-            points(vertices, hash);
-            hash.u64(triangles.len() as u64);
-            triangles.iter().flatten().for_each(|corner| hash.u64(u64::from(*corner)));
+            mesh(vertices, triangles, hash);
         }
     }
 }
@@ -87,7 +131,9 @@ fn joint(part: &Joint, hash: &mut Fnv) {
         slide_spring,
         limits,
         motor,
+        collide,
     } = part;
+    hash.u64(u64::from(*collide));
     hash.u64(u64::from(child.0));
     holder(*parent, hash);
     hash.u64(u64::from(mask.bits()));

@@ -193,6 +193,8 @@ pub struct Joint {
     pub limits: Limits,
     /// Motor or servo on the free directions.
     pub motor: Option<Motor>,
+    /// Whether the two bodies it joins may touch each other.
+    pub collide: bool,
 }
 
 /// One scalar constraint row: `C` and its derivative with respect to the motion of both sides.

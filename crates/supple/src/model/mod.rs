@@ -7,6 +7,7 @@ pub mod coordinates;
 mod fingerprint;
 pub mod joint;
 pub mod limit;
+pub mod obstacle;
 pub mod shape;
 pub mod spring;
 pub mod state;
@@ -20,12 +21,15 @@ pub use builder::{
 pub use coordinates::Coordinates;
 pub use joint::{Joint, JointMask, RotationKind};
 pub use limit::{Limits, Range, SwingEllipse};
+pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
 pub use state::{BodyState, JointState, State};
 pub use topology::{Topology, TreeNode};
 
+use crate::contact::Colliders;
 use crate::maths::Pose;
+use std::sync::Arc;
 
 /// A body of a [`Model`], by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -38,6 +42,10 @@ pub struct JointId(pub u32);
 /// A tracker of a [`Model`], by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TrackerId(pub u32);
+
+/// An obstacle of a [`Model`], by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ObstacleId(pub u32);
 
 impl BodyId {
     /// Index into [`Model::bodies`] and [`State::bodies`].
@@ -58,6 +66,13 @@ impl TrackerId {
     }
 }
 
+impl ObstacleId {
+    /// Index into [`Model::obstacles`] and [`Input::obstacles`](crate::Input::obstacles).
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Everything that is constant during a run. Made by [`ModelBuilder`]; not changed afterwards.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -65,6 +80,11 @@ pub struct Model {
     joints: Vec<Joint>,
     anchor_springs: Vec<AnchorSpring>,
     trackers: Vec<Tracker>,
+    obstacles: Vec<Obstacle>,
+    /// Pairs of bodies that do not touch each other, the smaller id first, in order.
+    strangers: Vec<(BodyId, BodyId)>,
+    /// The shapes of bodies and obstacles, made ready for contacts.
+    colliders: Arc<Colliders>,
     topology: Topology,
     warnings: Vec<Warning>,
     fingerprint: u64,
@@ -89,6 +109,24 @@ impl Model {
     /// Springs to tracked poses.
     pub fn trackers(&self) -> &[Tracker] {
         &self.trackers
+    }
+
+    /// What bodies touch and cannot move.
+    pub fn obstacles(&self) -> &[Obstacle] {
+        &self.obstacles
+    }
+
+    /// The shapes of bodies and obstacles, made ready for contacts.
+    pub(crate) fn colliders(&self) -> &Colliders {
+        &self.colliders
+    }
+
+    /// Whether two bodies may touch each other: not when a joint joins them, unless it says [`JointSpec::collide`], nor when
+    /// [`ModelBuilder::no_collision`] or their groups forbid it.
+    pub fn may_touch(&self, a: BodyId, b: BodyId) -> bool {
+        a != b
+            && self.body(a).groups.meet(self.body(b).groups)
+            && self.strangers.binary_search(&(a.min(b), a.max(b))).is_err()
     }
 
     /// The spanning tree.
@@ -120,6 +158,16 @@ impl Model {
     /// The body of this name.
     pub fn find_body(&self, name: &str) -> Option<BodyId> {
         self.bodies.iter().position(|b| b.name == name).map(|i| BodyId(i as u32))
+    }
+
+    /// One obstacle.
+    pub fn obstacle(&self, id: ObstacleId) -> &Obstacle {
+        &self.obstacles[id.index()]
+    }
+
+    /// The obstacle of this name.
+    pub fn find_obstacle(&self, name: &str) -> Option<ObstacleId> {
+        self.obstacles.iter().position(|o| o.name == name).map(|i| ObstacleId(i as u32))
     }
 
     /// The joint of this name.

@@ -34,7 +34,7 @@ pub enum Shape {
         /// \[m\]
         points: Vec<DVec3>,
     },
-    /// A closed triangle mesh, outward counter-clockwise.
+    /// A closed triangle mesh, outward counter-clockwise. Contacts see its surface: what is wholly inside touches nothing.
     Mesh {
         /// \[m\]
         vertices: Vec<DVec3>,

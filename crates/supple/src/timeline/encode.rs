@@ -4,7 +4,7 @@
 //! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
 
 use super::TakeError;
-use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
+use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
@@ -57,6 +57,7 @@ const TARGETS: u8 = 4;
 const DRAGS: u8 = 8;
 const WRENCHES: u8 = 16;
 const GRIPS: u8 = 32;
+const OBSTACLES: u8 = 64;
 
 /// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
 /// With no `before`, everything.
@@ -64,7 +65,7 @@ pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u
     let head = out.len();
     out.push(0);
     let mut same = Vec::new();
-    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS] {
+    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES] {
         let start = out.len();
         write_part(after, part, out);
         if let Some(before) = before {
@@ -94,6 +95,8 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         drags,
         grips,
         wrenches,
+        contacts,
+        obstacles,
     } = input;
     match part {
         SETTINGS => {
@@ -104,6 +107,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_f64(out, *stiffness_scale);
             put_f64(out, *damping_scale);
             out.push(u8::from(*torques));
+            put_choice(out, *contacts, &CONTACTS);
         }
         JOINTS => put_list(out, joints, |out, joint| {
             let JointInput { stiffness_scale, damping_scale, torque, servo, drive } = joint;
@@ -113,14 +117,8 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_servo(out, *servo);
             put_drive(out, *drive);
         }),
-        TARGETS => put_list(out, targets, |out, target| {
-            out.push(u8::from(target.is_some()));
-            if let Some(Target { pose: Pose { rotation, translation }, velocity }) = target {
-                put_quat(out, *rotation);
-                put_vec3(out, *translation);
-                put_twist(out, *velocity);
-            }
-        }),
+        TARGETS => put_list(out, targets, put_target),
+        OBSTACLES => put_list(out, obstacles, put_target),
         DRAGS => put_list(out, drags, |out, drag| {
             let Drag { body, point, target, target_velocity, stiffness, damping } = drag;
             put_u32(out, body.0);
@@ -161,6 +159,7 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         input.stiffness_scale = from.f64()?;
         input.damping_scale = from.f64()?;
         input.torques = from.flag()?;
+        input.contacts = from.choice(&CONTACTS)?;
     }
     if parts & JOINTS != 0 {
         input.joints = from.list(26, |from| {
@@ -174,13 +173,7 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         })?;
     }
     if parts & TARGETS != 0 {
-        input.targets = from.list(1, |from| {
-            if !from.flag()? {
-                return Ok(None);
-            }
-            let pose = Pose { rotation: from.quat()?, translation: from.vec3()? };
-            Ok(Some(Target { pose, velocity: from.twist()? }))
-        })?;
+        input.targets = from.list(1, Bytes::target)?;
     }
     if parts & DRAGS != 0 {
         input.drags = from.list(92, |from| {
@@ -205,7 +198,10 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
             Ok(Grip { body, point, target, rotation })
         })?;
     }
-    if parts >= 64 {
+    if parts & OBSTACLES != 0 {
+        input.obstacles = from.list(1, Bytes::target)?;
+    }
+    if parts >= 128 {
         return Err(TakeError::damaged("an input names parts that do not exist"));
     }
     Ok(())
@@ -310,7 +306,7 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
     }
 }
 
-// The settings of the solvers by the number that stands for them: new ones go to the end.
+// The settings by the number that stands for them: new ones go to the end.
 const SCHEMES: [TreeScheme; 7] = [
     TreeScheme::Published,
     TreeScheme::Exact,
@@ -320,6 +316,7 @@ const SCHEMES: [TreeScheme; 7] = [
     TreeScheme::Midpoint(Mode::Accurate),
     TreeScheme::Midpoint(Mode::Conservative),
 ];
+const CONTACTS: [Contacts; 3] = [Contacts::Off, Contacts::Obstacles, Contacts::All];
 const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Baseline];
 const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
 const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];
@@ -332,6 +329,15 @@ const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
 const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
 const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
+
+fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
+    out.push(u8::from(target.is_some()));
+    if let Some(Target { pose: Pose { rotation, translation }, velocity }) = target {
+        put_quat(out, *rotation);
+        put_vec3(out, *translation);
+        put_twist(out, *velocity);
+    }
+}
 
 fn put_choice<T: PartialEq>(out: &mut Vec<u8>, choice: T, choices: &[T]) {
     let number = choices.iter().position(|c| *c == choice).expect("every choice is in its list");
@@ -398,6 +404,13 @@ impl<'a> Bytes<'a> {
     }
     fn twist(&mut self) -> Result<Twist, TakeError> {
         Ok(Twist { linear: self.vec3()?, angular: self.vec3()? })
+    }
+    fn target(&mut self) -> Result<Option<Target>, TakeError> {
+        if !self.flag()? {
+            return Ok(None);
+        }
+        let pose = Pose { rotation: self.quat()?, translation: self.vec3()? };
+        Ok(Some(Target { pose, velocity: self.twist()? }))
     }
     fn servo(&mut self) -> Result<Option<ServoTarget>, TakeError> {
         Ok(match self.u8()? {
@@ -494,6 +507,9 @@ mod tests {
         full.joint_mut(&scene.model, 3).servo = Some(ServoTarget::Position { position: 0.2, rate: -1.0 });
         full.joint_mut(&scene.model, 4).servo = Some(ServoTarget::Rate(2.0));
         full.targets[5] = None;
+        full.contacts = Contacts::All;
+        let velocity = Twist::new(DVec3::X, DVec3::Z);
+        full.obstacles = vec![None, Some(Target { pose: Pose::at(DVec3::Y), velocity })];
         full.joint_mut(&scene.model, 5).drive = Drive::Velocity([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         full.grips.push(Grip { body: BodyId(2), point: DVec3::X, target: DVec3::Y, rotation: Some(DQuat::IDENTITY) });
         full.wrenches.push((BodyId(3), Wrench { force: DVec3::X, torque: DVec3::Y }));
