@@ -42,6 +42,10 @@ pub struct Report {
     pub limits_active: u32,
     /// Contacts found, those still apart included; the most of any part.
     pub contacts: u32,
+    /// Parts in which not all contacts settled to tolerance within the iterations allowed. Joints hold all the same.
+    pub unconverged: u32,
+    /// The deepest that anything was inside anything at the end of the last part \[m\].
+    pub max_penetration: f64,
     /// Corrections of joints.
     pub corrections: u32,
     /// Iterations of a linear solver in all corrections.
@@ -113,6 +117,7 @@ impl Report {
             residual_before: self.residual_before.max(later.residual_before),
             trouble: Trouble::worse(self.trouble, later.trouble),
             contacts: self.contacts.max(later.contacts),
+            unconverged: self.unconverged + later.unconverged,
             ..later
         }
     }
@@ -305,6 +310,8 @@ pub(crate) enum Failure {
     Diverged(JointId),
     /// This body would turn too far.
     Turned(BodyId),
+    /// Energy would come from nothing; this body moved most.
+    Energy(BodyId),
 }
 
 impl Failure {
@@ -315,13 +322,14 @@ impl Failure {
             Failure::Factor(joint) => (model.joint(joint).child, Cause::Overflow),
             Failure::Diverged(joint) => (model.joint(joint).child, Cause::Convergence),
             Failure::Turned(body) => (body, Cause::Turning),
+            Failure::Energy(body) => (body, Cause::Energy),
         };
         Trouble { body, cause }
     }
 
     fn describe(self, model: &Model) -> StepError {
         match self {
-            Failure::NotFinite(body) => StepError::NotFinite {
+            Failure::NotFinite(body) | Failure::Energy(body) => StepError::NotFinite {
                 body: model.body(body).name.clone(),
                 remedy: "use a smaller dt or softer springs",
             },
@@ -505,6 +513,8 @@ pub fn step_crowd(
         report.residual = report.residual.max(one.residual);
         report.trouble = Trouble::worse(report.trouble, one.trouble);
         report.contacts = report.contacts.max(one.contacts);
+        report.unconverged = report.unconverged.max(one.unconverged);
+        report.max_penetration = report.max_penetration.max(one.max_penetration);
         k += advanced;
     }
     Ok(report)
@@ -578,7 +588,10 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     contact::detect(model, input, state, part, &mut work.contacts);
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
-        Solver::Tree(settings) => tree::substep(model, input, settings, span, state, &mut work.tree, &mut work.notes),
+        Solver::Tree(settings) => {
+            let contacts = work.contacts.contacts();
+            tree::substep(model, input, contacts, settings, span, state, &mut work.tree, &mut work.notes)
+        }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
             impulse::substep(model, input, settings, part, state, work)
@@ -594,6 +607,9 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide
     let report = done?;
+    if work.contacts.contacts().is_empty() {
+        state.contacts.clear();
+    }
     state.last_dt = span.h;
     Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
 }
@@ -631,6 +647,10 @@ fn looks_sound(state: &State) -> bool {
     for j in &state.joints {
         let sum = j.turn + j.force;
         poison += (j.angle + j.integral + sum.x + sum.y + sum.z) * 0.0;
+    }
+    for c in &state.contacts {
+        let sum = c.first + c.second;
+        poison += (sum.x + sum.y + sum.z) * 0.0;
     }
     poison * 0.0 == 0.0 && off < 1e-3
 }
@@ -691,6 +711,9 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     if let Some(i) = state.joints.iter().position(|j| !j.integral.is_finite()) {
         let part = format!("the integral of joint \"{}\"", model.joints()[i].name);
         return wrong(part, "it is not finite: give 0 or what a step left there");
+    }
+    if state.contacts.iter().any(|c| !(c.first.is_finite() && c.second.is_finite())) {
+        return wrong("the memory of a contact".to_owned(), "it is not finite: clear the list");
     }
     for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {
         if !number.is_finite() {

@@ -78,6 +78,18 @@ impl Colliders {
 }
 
 impl Collider {
+    /// From the core to a point of the surface, world axes, `outward` being the normal there: what does not turn with the owner when it rolls.
+    /// `lever` is the point from the owner's origin, world axes.
+    pub(super) fn round(&self, owner: &Pose, lever: DVec3, outward: DVec3) -> DVec3 {
+        match self.form {
+            Form::Cylinder { .. } => {
+                let axis = owner.rotation * (self.place.rotation * DVec3::X);
+                (lever - owner.rotation * self.place.translation).reject_from_normalized(axis)
+            }
+            _ => outward * self.rounding,
+        }
+    }
+
     fn new(owner: Other, place: Pose, form: Form, rounding: f64, core: Bounds) -> Collider {
         let bounds = Bounds::around(core.centre(), core.half() + DVec3::splat(rounding));
         let farthest = |b: &Bounds| b.centre().length() + b.half().length();

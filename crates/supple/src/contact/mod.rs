@@ -69,6 +69,11 @@ pub struct Contact {
     pub point_in_a: DVec3,
     /// On the surface of b, in coordinates of body b or of the obstacle \[m\].
     pub point_in_b: DVec3,
+    /// From the core of a to that point, world axes: what does not turn with the body when it rolls \[m\]. For spheres and capsules from the centre or
+    /// the axis, for cylinders from the axis; zero for shapes with corners.
+    pub round_a: DVec3,
+    /// The same of b \[m\].
+    pub round_b: DVec3,
     /// Unit vector from b to a, world axes.
     pub normal: DVec3,
     /// Distance of the two points along the normal at the start of the part \[m\]; below 0 they overlap.
@@ -232,6 +237,8 @@ pub fn detect<'w>(
                 point: (on_a + on_b) * 0.5,
                 point_in_a: seen_from(&motion_a.pose, origin, spot.on_a),
                 point_in_b: seen_from(&motion_b.pose, origin, spot.on_b),
+                round_a: a.round(&motion_a.pose, spot.on_a + (origin - motion_a.pose.translation), -spot.normal),
+                round_b: b.round(&motion_b.pose, spot.on_b + (origin - motion_b.pose.translation), spot.normal),
                 normal: spot.normal,
                 gap: spot.gap,
                 friction: material.friction,

@@ -48,25 +48,41 @@ enum SlotKind {
 impl Sparse {
     /// A zero matrix over nodes of these sizes, 0 to 6, with a block for each edge. Edges may come in any order and more than once.
     pub fn new(sizes: &[usize], edges: &[(usize, usize)]) -> Sparse {
+        let mut matrix =
+            Sparse { sizes: Vec::new(), edges: Vec::new(), first: Vec::new(), diagonal: Vec::new(), lower: Vec::new() };
+        matrix.set_pattern(sizes, edges);
+        matrix
+    }
+
+    /// Becomes the zero matrix with this pattern, as [`new`](Self::new) makes it. Allocates nothing while there is room.
+    pub fn set_pattern(&mut self, sizes: &[usize], edges: &[(usize, usize)]) {
         assert!(sizes.iter().all(|&n| n <= 6));
-        let mut sorted: Vec<(u32, u32)> =
-            edges.iter().filter(|(i, j)| i != j).map(|&(i, j)| (i.max(j) as u32, i.min(j) as u32)).collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let mut first = vec![0u32; sizes.len() + 1];
-        for &(i, _) in &sorted {
-            first[i as usize + 1] += 1;
+        self.sizes.clear();
+        self.sizes.extend(sizes.iter().map(|&n| n as u8));
+        self.edges.clear();
+        let both = edges.iter().filter(|(i, j)| i != j);
+        self.edges.extend(both.map(|&(i, j)| (i.max(j) as u32, i.min(j) as u32)));
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        self.first.clear();
+        self.first.resize(sizes.len() + 1, 0);
+        for &(i, _) in &self.edges {
+            self.first[i as usize + 1] += 1;
         }
         for i in 0..sizes.len() {
-            first[i + 1] += first[i];
+            self.first[i + 1] += self.first[i];
         }
-        Sparse {
-            sizes: sizes.iter().map(|&n| n as u8).collect(),
-            first,
-            diagonal: vec![ZERO; sizes.len()],
-            lower: vec![ZERO; sorted.len()],
-            edges: sorted,
-        }
+        self.diagonal.clear();
+        self.diagonal.resize(sizes.len(), ZERO);
+        self.lower.clear();
+        self.lower.resize(self.edges.len(), ZERO);
+    }
+
+    /// Takes the numbers of a matrix with the same pattern.
+    pub fn copy_from(&mut self, other: &Sparse) {
+        debug_assert!(self.sizes == other.sizes && self.edges == other.edges);
+        self.diagonal.copy_from_slice(&other.diagonal);
+        self.lower.copy_from_slice(&other.lower);
     }
 
     /// Number of nodes.
@@ -194,6 +210,36 @@ pub struct Ldl {
     /// The blocks of one column before they are divided by the pivot.
     panel: Vec<Mat>,
     permuted: Vec<Vector>,
+    /// Scratch for finding the order.
+    graph: Graph,
+}
+
+/// The graph of nodes while an order of elimination is found.
+#[derive(Clone, Debug, Default)]
+struct Graph {
+    /// For each node those it shares a block with and that are still there, sorted.
+    near: Vec<Vec<u32>>,
+    done: Vec<bool>,
+    /// Nodes by degree, entries from before a degree changed among them.
+    queue: BinaryHeap<Reverse<(usize, u32)>>,
+    merged: Vec<u32>,
+    /// Where each node is in the order.
+    place: Vec<u32>,
+}
+
+impl Graph {
+    fn start(&mut self, n: usize, edges: &[(u32, u32)]) {
+        self.near.iter_mut().for_each(Vec::clear);
+        self.near.resize(n.max(self.near.len()), Vec::new());
+        for &(i, j) in edges {
+            self.near[i as usize].push(j);
+            self.near[j as usize].push(i);
+        }
+        self.near[..n].iter_mut().for_each(|list| list.sort_unstable());
+        self.done.clear();
+        self.done.resize(n, false);
+        self.queue.clear();
+    }
 }
 
 /// `L D Lᵀ` of a pivot, the unit diagonal left out and `1/d` kept.
@@ -209,40 +255,106 @@ const ROUNDING: f64 = 1e-14;
 impl Ldl {
     /// Finds the order for matrices with the blocks of `matrix`, whatever their values.
     pub fn new(matrix: &Sparse) -> Ldl {
-        let (order, columns) = minimum_degree(matrix.nodes(), &matrix.edges);
-        Ldl::with(matrix, order, columns)
+        let mut ldl = Ldl::empty();
+        ldl.set_pattern(matrix);
+        ldl
     }
 
     /// The same in an order that is given, all nodes once: one in which no pivot can be singular, where minimum degree might meet one.
     pub fn in_order(matrix: &Sparse, order: &[u32]) -> Ldl {
-        let mut near = neighbours(matrix.nodes(), &matrix.edges);
-        let mut merged = Vec::new();
-        let columns = order.iter().map(|&v| eliminate(v, &mut near, &mut merged)).collect();
-        Ldl::with(matrix, order.to_vec(), columns)
+        assert_eq!(order.len(), matrix.nodes());
+        let mut ldl = Ldl::empty();
+        ldl.graph.start(matrix.nodes(), &matrix.edges);
+        ldl.first.push(0);
+        for &v in order {
+            ldl.take_out(v);
+        }
+        ldl.place_blocks(matrix);
+        ldl
     }
 
-    /// For each node in `order`, `columns` has the nodes after it that it is then connected with.
-    fn with(matrix: &Sparse, order: Vec<u32>, columns: Vec<Vec<u32>>) -> Ldl {
+    fn empty() -> Ldl {
+        Ldl {
+            order: Vec::new(),
+            sizes: Vec::new(),
+            first: Vec::new(),
+            rows: Vec::new(),
+            targets: Vec::new(),
+            first_target: Vec::new(),
+            scatter: Vec::new(),
+            pivots: Vec::new(),
+            lower: Vec::new(),
+            panel: Vec::new(),
+            permuted: Vec::new(),
+            graph: Graph::default(),
+        }
+    }
+
+    /// Finds the order anew, for matrices with the blocks of `matrix`. Allocates nothing while there is room.
+    ///
+    /// Among nodes of the same degree the first goes first, so that the order is that of the numbering.
+    pub fn set_pattern(&mut self, matrix: &Sparse) {
         let n = matrix.nodes();
-        assert_eq!(order.len(), n);
-        let mut place = vec![0u32; n];
+        self.order.clear();
+        self.rows.clear();
+        self.first.clear();
+        self.first.push(0);
+        self.graph.start(n, &matrix.edges);
+        for i in 0..n {
+            self.graph.queue.push(Reverse((self.graph.near[i].len(), i as u32)));
+        }
+        while let Some(Reverse((degree, v))) = self.graph.queue.pop() {
+            if self.graph.done[v as usize] || degree != self.graph.near[v as usize].len() {
+                continue; // an entry from before its degree changed
+            }
+            let start = self.rows.len();
+            self.take_out(v);
+            for &u in &self.rows[start..] {
+                self.graph.queue.push(Reverse((self.graph.near[u as usize].len(), u)));
+            }
+        }
+        self.place_blocks(matrix);
+    }
+
+    /// Puts node `v` next in the order: its neighbours, appended to `rows`, become neighbours of one another.
+    fn take_out(&mut self, v: u32) {
+        let Graph { near, merged, done, .. } = &mut self.graph;
+        done[v as usize] = true;
+        let start = self.rows.len();
+        self.rows.extend_from_slice(&near[v as usize]);
+        let column = &self.rows[start..];
+        for &u in column {
+            merged.clear();
+            merge(&near[u as usize], column, merged);
+            merged.retain(|&w| w != u && w != v);
+            near[u as usize].clone_from(merged);
+        }
+        self.order.push(v);
+        self.first.push(self.rows.len() as u32);
+    }
+
+    /// From the order, and for each node of it the nodes it is connected with, where every block goes.
+    fn place_blocks(&mut self, matrix: &Sparse) {
+        let n = matrix.nodes();
+        assert_eq!(self.order.len(), n);
+        let Ldl { order, sizes, first, rows, targets, first_target, scatter, graph, .. } = self;
+        let place = &mut graph.place;
+        place.resize(n, 0);
         for (k, &node) in order.iter().enumerate() {
             place[node as usize] = k as u32;
         }
-        let mut first = Vec::with_capacity(n + 1);
-        let mut rows: Vec<u32> = Vec::new();
-        first.push(0);
-        for column in &columns {
-            let start = rows.len();
-            rows.extend(column.iter().map(|&node| place[node as usize]));
-            rows[start..].sort_unstable();
-            first.push(rows.len() as u32);
+        for row in rows.iter_mut() {
+            *row = place[*row as usize];
+        }
+        for k in 0..n {
+            rows[first[k] as usize..first[k + 1] as usize].sort_unstable();
         }
         let block_at = |row: u32, column: usize| -> u32 {
             let (from, to) = (first[column] as usize, first[column + 1] as usize);
             (from + rows[from..to].binary_search(&row).expect("elimination fills this block in")) as u32
         };
-        let (mut targets, mut first_target) = (Vec::new(), Vec::with_capacity(n + 1));
+        targets.clear();
+        first_target.clear();
         for k in 0..n {
             first_target.push(targets.len() as u32);
             let column = &rows[first[k] as usize..first[k + 1] as usize];
@@ -250,24 +362,23 @@ impl Ldl {
                 targets.extend(column[..a].iter().map(|&b| block_at(row, b as usize)));
             }
         }
-        let scatter = matrix.edges.iter().map(|&(i, j)| {
+        scatter.clear();
+        scatter.extend(matrix.edges.iter().map(|&(i, j)| {
             let (p, q) = (place[i as usize], place[j as usize]);
             if p > q { (block_at(p, q as usize), false) } else { (block_at(q, p as usize), true) }
-        });
+        }));
+        sizes.clear();
+        sizes.extend(order.iter().map(|&node| matrix.sizes[node as usize]));
         let widest = (0..n).map(|k| (first[k + 1] - first[k]) as usize).max().unwrap_or(0);
-        Ldl {
-            scatter: scatter.collect(),
-            sizes: order.iter().map(|&node| matrix.sizes[node as usize]).collect(),
-            pivots: vec![Pivot { l: ZERO, inverse: [1.0; 6] }; n],
-            lower: vec![ZERO; rows.len()],
-            panel: vec![ZERO; widest],
-            permuted: vec![[0.0; 6]; n],
-            order,
-            first,
-            rows,
-            targets,
-            first_target,
-        }
+        let blocks = rows.len();
+        self.pivots.clear();
+        self.pivots.resize(n, Pivot { l: ZERO, inverse: [1.0; 6] });
+        self.lower.clear();
+        self.lower.resize(blocks, ZERO);
+        self.panel.clear();
+        self.panel.resize(widest, ZERO);
+        self.permuted.clear();
+        self.permuted.resize(n, [0.0; 6]);
     }
 
     /// Blocks below the diagonal, fill included: a measure of the cost.
@@ -438,52 +549,6 @@ impl Pivot {
         }
         transpose(&y)
     }
-}
-
-/// The order of elimination, and for each node of it the nodes it is then connected with. Among nodes of the same degree the
-/// first goes first, so that the order is that of the numbering.
-fn minimum_degree(n: usize, edges: &[(u32, u32)]) -> (Vec<u32>, Vec<Vec<u32>>) {
-    let mut near = neighbours(n, edges);
-    let mut queue: BinaryHeap<Reverse<(usize, u32)>> = (0..n).map(|i| Reverse((near[i].len(), i as u32))).collect();
-    let (mut order, mut columns) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    let mut done = vec![false; n];
-    let mut merged = Vec::new();
-    while let Some(Reverse((degree, v))) = queue.pop() {
-        if done[v as usize] || degree != near[v as usize].len() {
-            continue; // an entry from before its degree changed
-        }
-        done[v as usize] = true;
-        let column = eliminate(v, &mut near, &mut merged);
-        for &u in &column {
-            queue.push(Reverse((near[u as usize].len(), u)));
-        }
-        order.push(v);
-        columns.push(column);
-    }
-    (order, columns)
-}
-
-/// For each node those it shares an edge with, sorted.
-fn neighbours(n: usize, edges: &[(u32, u32)]) -> Vec<Vec<u32>> {
-    let mut near: Vec<Vec<u32>> = vec![Vec::new(); n];
-    for &(i, j) in edges {
-        near[i as usize].push(j);
-        near[j as usize].push(i);
-    }
-    near.iter_mut().for_each(|list| list.sort_unstable());
-    near
-}
-
-/// Takes node `v` out: its neighbours, which it returns, become neighbours of one another.
-fn eliminate(v: u32, near: &mut [Vec<u32>], merged: &mut Vec<u32>) -> Vec<u32> {
-    let column = std::mem::take(&mut near[v as usize]);
-    for &u in &column {
-        merged.clear();
-        merge(&near[u as usize], &column, merged);
-        merged.retain(|&w| w != u && w != v);
-        near[u as usize].clone_from(merged);
-    }
-    column
 }
 
 /// The union of two sorted lists.

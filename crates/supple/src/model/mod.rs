@@ -24,7 +24,7 @@ pub use limit::{Limits, Range, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
-pub use state::{BodyState, JointState, State};
+pub use state::{BodyState, ContactMemory, JointState, State};
 pub use topology::{Topology, TreeNode};
 
 use crate::contact::Colliders;
@@ -189,6 +189,7 @@ impl Model {
             remembers: false,
             bodies,
             joints: vec![JointState::default(); self.joints.len()],
+            contacts: Vec::new(),
         };
         state.recount_turns(self);
         state

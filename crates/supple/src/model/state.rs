@@ -1,6 +1,7 @@
 //! The state: all that is needed to go on, nothing derived. A clone is a snapshot.
 
 use super::{Model, joint::Joint};
+use crate::contact::ContactKey;
 use crate::maths::fnv::Fnv;
 use crate::maths::{Pose, Twist};
 use glam::{DQuat, DVec3};
@@ -66,20 +67,41 @@ pub struct State {
     pub bodies: Vec<BodyState>,
     /// By [`JointId`](super::JointId).
     pub joints: Vec<JointState>,
+    /// Contacts that pushed in the last part, in the order of their keys.
+    pub contacts: Vec<ContactMemory>,
+}
+
+/// What a contact must remember from step to step: where a solver starts from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContactMemory {
+    /// Which contact.
+    pub key: ContactKey,
+    /// Its force on side a in the first half of the part: the impulse divided by the part's length, world axes \[N\].
+    pub first: DVec3,
+    /// In the second half \[N\].
+    pub second: DVec3,
 }
 
 impl Clone for State {
     fn clone(&self) -> State {
-        let State { time, last_dt, remembers, bodies, joints } = self;
-        State { time: *time, last_dt: *last_dt, remembers: *remembers, bodies: bodies.clone(), joints: joints.clone() }
+        let State { time, last_dt, remembers, bodies, joints, contacts } = self;
+        State {
+            time: *time,
+            last_dt: *last_dt,
+            remembers: *remembers,
+            bodies: bodies.clone(),
+            joints: joints.clone(),
+            contacts: contacts.clone(),
+        }
     }
 
-    /// Keeps the room of both lists: saving a state in a step allocates nothing.
+    /// Keeps the room of all lists: saving a state in a step allocates nothing.
     fn clone_from(&mut self, other: &State) {
-        let State { time, last_dt, remembers, bodies, joints } = other;
+        let State { time, last_dt, remembers, bodies, joints, contacts } = other;
         (self.time, self.last_dt, self.remembers) = (*time, *last_dt, *remembers);
         self.bodies.clone_from(bodies);
         self.joints.clone_from(joints);
+        self.contacts.clone_from(contacts);
     }
 }
 
@@ -92,12 +114,14 @@ impl State {
                 .joints
                 .iter()
                 .all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite() && j.integral.is_finite())
+            && self.contacts.iter().all(|c| c.first.is_finite() && c.second.is_finite())
     }
 
     /// Takes every joint's angle from the poses, in (−π, π], and forgets what the joints remember of earlier ones: call it after
     /// placing bodies by hand.
     pub fn recount_turns(&mut self, model: &Model) {
         self.remembers = false;
+        self.contacts.clear();
         for joint in &mut self.joints {
             (joint.turn, joint.force) = (DVec3::ZERO, DVec3::ZERO);
         }
@@ -135,6 +159,12 @@ impl State {
             hash.f64s(&j.turn.to_array());
             hash.f64s(&j.force.to_array());
             hash.f64(j.integral);
+        }
+        for c in &self.contacts {
+            let ContactKey { shape_a, shape_b, place, feature } = c.key;
+            hash.f64s(&[shape_a, shape_b, place, feature].map(f64::from));
+            hash.f64s(&c.first.to_array());
+            hash.f64s(&c.second.to_array());
         }
         hash.f64(if self.remembers { 1.0 } else { 0.0 });
         hash.finish()

@@ -4,10 +4,11 @@
 //! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
 
 use super::TakeError;
+use crate::contact::ContactKey;
 use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{BodyId, BodyState, JointState, ServoTarget, State};
+use crate::model::{BodyId, BodyState, ContactMemory, JointState, ServoTarget, State};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
@@ -16,7 +17,7 @@ use glam::{DQuat, DVec3};
 
 /// Appends `state`.
 pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
-    let State { time, last_dt, remembers, bodies, joints } = state;
+    let State { time, last_dt, remembers, bodies, joints, contacts } = state;
     put_f64(out, *time);
     put_f64(out, *last_dt);
     out.push(u8::from(*remembers));
@@ -33,6 +34,14 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_vec3(out, *force);
         put_f64(out, *integral);
     });
+    put_list(out, contacts, |out, contact| {
+        let ContactMemory { key: ContactKey { shape_a, shape_b, place, feature }, first, second } = contact;
+        for number in [shape_a, shape_b, place, feature] {
+            put_u32(out, *number);
+        }
+        put_vec3(out, *first);
+        put_vec3(out, *second);
+    });
 }
 
 /// Reads what [`write_state`] wrote.
@@ -46,6 +55,11 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
         })?,
         joints: from.list(64, |from| {
             Ok(JointState { angle: from.f64()?, turn: from.vec3()?, force: from.vec3()?, integral: from.f64()? })
+        })?,
+        contacts: from.list(64, |from| {
+            let key =
+                ContactKey { shape_a: from.u32()?, shape_b: from.u32()?, place: from.u32()?, feature: from.u32()? };
+            Ok(ContactMemory { key, first: from.vec3()?, second: from.vec3()? })
         })?,
     })
 }

@@ -15,6 +15,7 @@ mod midpoint;
 mod plan;
 mod sweep;
 
+use crate::contact::Contact;
 use crate::input::Input;
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
@@ -97,9 +98,11 @@ fn is_general(model: &Model, input: &Input) -> bool {
 }
 
 /// One part of a step. On failure the state is as it was.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
+    contacts: &[Contact],
     settings: Tree,
     span: Span,
     state: &mut State,
@@ -109,9 +112,9 @@ pub(crate) fn substep(
     let Span { h, after, .. } = span;
     let settings = Tree { impulses: notes.keeps(settings.impulses), ..settings };
     if let TreeScheme::Midpoint(mode) = settings.scheme {
-        if is_general(model, input) {
+        if is_general(model, input) || !contacts.is_empty() {
             let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
-            return general::substep(model, input, span, work.plan.reach, state, general);
+            return general::substep(model, input, contacts, span, work.plan.reach, state, general);
         }
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));

@@ -20,18 +20,22 @@
 //! near it. Redundant rows (a planar four-bar in space) make `J A⁻¹ Jᵀ` singular; μ is there for them, and what it changes is taken
 //! back by the passes of Newton's method, since their residual is that of the system without it.
 
+mod settle;
 mod system;
+mod touch;
 
+use crate::contact::{Contact, Other};
 use crate::forces::{self, Derivatives};
 use crate::input::Input;
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
-use crate::model::{BodyId, JointId, Model, State};
+use crate::model::{BodyId, ContactMemory, JointId, Model, State};
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
 use glam::DVec3;
 use system::{Kept, Part, System, Weight};
+use touch::Touch;
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -44,6 +48,8 @@ pub(super) struct GeneralWork {
     momenta: Vec<Vector>,
     /// Poses at the end of the drift.
     poses: Vec<Pose>,
+    /// Impulses of contacts in (1), world axes, by contact; and how fast they parted at the start.
+    first_touches: Vec<(DVec3, f64)>,
     /// The state to go back to.
     start: State,
 }
@@ -57,6 +63,7 @@ impl GeneralWork {
             second: vec![Wrench::ZERO; bodies],
             momenta: vec![[0.0; 6]; bodies],
             poses: vec![Pose::IDENTITY; bodies],
+            first_touches: Vec::new(),
             start: model.start(),
         }
     }
@@ -69,6 +76,9 @@ const PASSES: u32 = 25;
 /// Largest rotation of a body in a part \[rad\].
 const LARGEST_TURN: f64 = 1.0;
 
+/// A contact that closes slower than this many times what gravity gives in h does not bounce.
+const BOUNCE: f64 = 2.0;
+
 /// Growth of energy in a part that is still truncation, as a share of the energy at stake.
 const ENERGY_SLACK: f64 = 2e-4;
 
@@ -80,13 +90,14 @@ const HALVINGS_FOR_LOSS: u32 = 3;
 pub(super) fn substep(
     model: &Model,
     input: &Input,
+    contacts: &[Contact],
     span: Span,
     reach: f64,
     state: &mut State,
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
     work.start.clone_from(state);
-    let part = Part { model, input, h: span.h, reach };
+    let part = Part { model, input, h: span.h, reach, contacts };
     let done = work.advance(&part, span.halvings, state);
     if done.is_err() {
         state.clone_from(&work.start);
@@ -116,27 +127,45 @@ impl GeneralWork {
         let model = part.model;
         let mut report = Report { substeps: 1, ..Report::default() };
         self.system.fit(part);
+        let touching = !part.contacts.is_empty();
         report.limits_active = self.weigh_forces(part, state);
         let kinetic = measure::kinetic_energy(model, state);
 
         // (1): the drift
         self.first_impulses(part, state);
-        self.system.assemble_first(part, state, &self.forces)?;
-        report.factorisations += 1;
-        self.drift(part, state, &mut report)?;
+        self.system.assemble_first(part, state, &self.forces);
+        if touching {
+            self.meet(part, state);
+            self.drift_touching(part, state, &mut report)?;
+        } else {
+            self.system.factor(model)?;
+            report.factorisations += 1;
+            self.drift(part, state, &mut report)?;
+        }
 
         // (2): the velocities at its end
         self.second_impulses(part);
         for (body, pose) in state.bodies.iter_mut().zip(&self.poses) {
             (body.position, body.orientation) = (pose.translation, pose.rotation);
         }
-        self.system.assemble_second(part, state)?;
-        report.factorisations += 1;
-        report.solves += self.system.velocities(&self.momenta, &self.second);
+        self.system.assemble_second(part, state);
+        if touching {
+            self.leave(part, state);
+            self.velocities_touching(part, state, &mut report)?;
+        } else {
+            self.system.factor(model)?;
+            report.factorisations += 1;
+            report.solves += self.system.velocities(&self.momenta, &self.second);
+        }
         for (body, v) in state.bodies.iter_mut().zip(self.system.solution()) {
             body.velocity = to_twist(v);
         }
         self.check_energy(part, halvings, kinetic, state)?;
+        if touching {
+            self.remember(part, state, &mut report);
+        } else {
+            state.contacts.clear();
+        }
 
         state.follow_turns(model);
         state.remembers = false;
@@ -189,17 +218,9 @@ impl GeneralWork {
         let (mut last, mut slow) = (f64::INFINITY, 0);
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
-            for (i, s) in state.bodies.iter().enumerate() {
-                let v = to_twist(&self.system.v[i]);
-                let turn = v.angular * h;
-                let size = turn.length();
-                if size.is_nan() || size > LARGEST_TURN {
-                    return Err(Failure::Turned(BodyId(i as u32)));
-                }
-                let rotation = (exp(turn) * s.orientation).normalize();
-                self.poses[i] = Pose::new(rotation, s.position + v.linear * h);
-            }
-            let missing = self.system.residual(part, state, &self.poses, &self.momenta);
+            place(state, &self.system.v, h, &mut self.poses)?;
+            let open = self.system.residual(part, state, &self.poses, &self.momenta);
+            let missing = open.max(self.system.largest_momentum(part, state));
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
             if pass > 0 && missing < TOLERANCE {
@@ -221,7 +242,13 @@ impl GeneralWork {
             }
             last = correction;
         }
-        // p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance
+        self.momenta_of_drift(part, state);
+        Ok(())
+    }
+
+    /// p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance.
+    fn momenta_of_drift(&mut self, part: &Part<'_>, state: &State) {
+        let &Part { model, h, .. } = part;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let v = to_twist(&self.system.v[i]);
             let middle = exp(v.angular * (0.5 * h)) * s.orientation;
@@ -229,7 +256,99 @@ impl GeneralWork {
             self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, angular));
             add_scaled(&mut self.momenta[i], 1.0, self.system.missing(i));
         }
+    }
+
+    /// The contacts of the part as touches of (1), with the impulses they had at the end of the last part.
+    fn meet(&mut self, part: &Part<'_>, state: &State) {
+        let GeneralWork { system, first_touches, .. } = self;
+        system.touches.clear();
+        first_touches.clear();
+        let mut known = state.contacts.iter().peekable();
+        for contact in part.contacts {
+            let mut touch = Touch::contact(contact, &system.matrix);
+            let [lever_a, lever_b] = levers(contact, |i| state.bodies[i].pose());
+            touch.place(part.model, state, lever_a, lever_b);
+            while known.next_if(|k| k.key < contact.key).is_some() {}
+            if let Some(memory) = known.next_if(|k| k.key == contact.key) {
+                touch.start_from(memory.first * part.h);
+            }
+            let moving = touch.axes.transpose() * contact.obstacle_velocity;
+            touch.shift = [0.0, -moving.y, -moving.z];
+            system.touches.push(touch);
+        }
+        system.guess(state);
+        for touch in &system.touches {
+            let moving = touch.axes.transpose() * part.contacts[first_touches.len()].obstacle_velocity;
+            first_touches.push((DVec3::ZERO, touch.parting(&system.v)[0] - moving.x));
+        }
+    }
+
+    /// Solves (1) with contacts: bodies drift until they touch, no deeper than they are.
+    fn drift_touching(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+        let GeneralWork { system, poses, momenta, first_touches, .. } = self;
+        let h = part.h;
+        system.settle(part, state, report, |system| {
+            place(state, &system.v, h, poses)?;
+            for k in 0..part.contacts.len() {
+                let contact = &part.contacts[k];
+                let gap = gap_at(contact, state, poses, h);
+                let parting = system.touches[k].parting(&system.v)[0];
+                system.touches[k].shift[0] = (gap - contact.gap.min(0.0)) / h - parting;
+            }
+            Ok(system.residual(part, state, poses, momenta))
+        })?;
+        for (first, touch) in first_touches.iter_mut().zip(&system.touches) {
+            first.0 = touch.impulse();
+        }
+        self.momenta_of_drift(part, state);
         Ok(())
+    }
+
+    /// The contacts that were reached as touches of (2): they part no slower than a bounce asks.
+    fn leave(&mut self, part: &Part<'_>, state: &State) {
+        let GeneralWork { system, first_touches, poses, start, .. } = self;
+        let resting = BOUNCE * part.h * part.input.gravity.length();
+        let mut known = start.contacts.iter().peekable();
+        for (k, contact) in part.contacts.iter().enumerate() {
+            let touch = &mut system.touches[k];
+            let (impulse, parted) = first_touches[k];
+            let gap = gap_at(contact, start, poses, part.h);
+            touch.acts = impulse != DVec3::ZERO || gap <= 1e-9 * part.reach;
+            let [lever_a, lever_b] = levers_after(contact, start, state);
+            touch.place(part.model, state, lever_a, lever_b);
+            while known.next_if(|k| k.key < contact.key).is_some() {}
+            let memory = known.next_if(|k| k.key == contact.key);
+            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.second * part.h));
+            let moving = touch.axes.transpose() * contact.obstacle_velocity;
+            let bounce = if parted < -resting { contact.restitution * parted } else { 0.0 };
+            touch.shift = [bounce - moving.x, -moving.y, -moving.z];
+        }
+    }
+
+    /// Solves (2) with contacts.
+    fn velocities_touching(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+        let GeneralWork { system, momenta, second, .. } = self;
+        system.start_second();
+        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
+        system.end_second();
+        done
+    }
+
+    /// Keeps the impulses of contacts for the next part.
+    fn remember(&mut self, part: &Part<'_>, state: &mut State, report: &mut Report) {
+        state.contacts.clear();
+        for ((contact, touch), (first, _)) in part.contacts.iter().zip(&self.system.touches).zip(&self.first_touches) {
+            let second = if touch.acts { touch.impulse() } else { DVec3::ZERO };
+            if *first != DVec3::ZERO || second != DVec3::ZERO {
+                state.contacts.push(ContactMemory {
+                    key: contact.key,
+                    first: *first / part.h,
+                    second: second / part.h,
+                });
+            }
+            let gap = gap_at(contact, &self.start, &self.poses, part.h);
+            report.max_penetration = report.max_penetration.max(-gap);
+        }
     }
 
     /// S' of (2): what resolved forces, gravity and wrenches gave in (1), once more.
@@ -253,7 +372,7 @@ impl GeneralWork {
     /// Fails when the energy of motion has changed by other than the work of the forces. A part that may not be halved any more is
     /// slowed down instead, and a loss is accepted after a few halvings.
     fn check_energy(&self, part: &Part<'_>, halvings: u32, before: f64, state: &mut State) -> Result<(), Failure> {
-        let &Part { model, input, h, reach } = part;
+        let &Part { model, input, h, reach, contacts } = part;
         let after = measure::kinetic_energy(model, state);
         let v = |id: usize| to_twist(&self.system.v[id]);
         let resolved: f64 = self.second.iter().enumerate().map(|(i, s)| 2.0 * s.power(v(i))).sum();
@@ -261,14 +380,20 @@ impl GeneralWork {
             let [on_a, on_b] = kept.impulses(&self.system.v, h);
             on_a.power(v(kept.a.index())) + kept.b.map_or(0.0, |b| on_b.power(v(b.index())))
         });
-        let work = resolved + backward.sum::<f64>();
+        // What moving obstacles give; contacts take besides.
+        let obstacles =
+            contacts.iter().zip(&self.first_touches).zip(&self.system.touches).map(|((c, (first, _)), touch)| {
+                let second = if touch.acts { touch.impulse() } else { DVec3::ZERO };
+                (*first + second).dot(c.obstacle_velocity)
+            });
+        let work = resolved + backward.sum::<f64>() + obstacles.sum::<f64>();
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
         if gain.is_nan()
             || (gain > slack && halvings > 0)
-            || (gain < -slack && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+            || (gain < -slack && contacts.is_empty() && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
         {
-            return Err(self.widest(model));
+            return Err(Failure::Energy(fastest(model, state)));
         }
         if gain > slack {
             let scale = ((before + work).max(0.0) / after).sqrt();
@@ -287,6 +412,74 @@ impl GeneralWork {
                 widest = (distance + tilt, JointId(k as u32));
             }
         }
-        Failure::Diverged(widest.1)
+        if model.joints().is_empty() { Failure::NotFinite(BodyId(0)) } else { Failure::Diverged(widest.1) }
     }
+}
+
+/// The body with the most energy of motion.
+fn fastest(model: &Model, state: &State) -> BodyId {
+    let mut most = (0.0, 0);
+    for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+        let w = s.orientation.conjugate() * s.velocity.angular;
+        let energy = body.mass * s.velocity.linear.length_squared() + w.dot(body.inertia * w);
+        if energy > most.0 {
+            most = (energy, i);
+        }
+    }
+    BodyId(most.1 as u32)
+}
+
+/// Where the bodies are after drifting with v for h.
+fn place(state: &State, v: &[Vector], h: f64, poses: &mut [Pose]) -> Result<(), Failure> {
+    for (i, (s, v)) in state.bodies.iter().zip(v).enumerate() {
+        let v = to_twist(v);
+        let turn = v.angular * h;
+        let size = turn.length();
+        if size.is_nan() || size > LARGEST_TURN {
+            return Err(Failure::Turned(BodyId(i as u32)));
+        }
+        let rotation = (exp(turn) * s.orientation).normalize();
+        poses[i] = Pose::new(rotation, s.position + v.linear * h);
+    }
+    Ok(())
+}
+
+/// From both bodies' centres of mass to their points of a contact, at the poses it was found at.
+fn levers(contact: &Contact, pose: impl Fn(usize) -> Pose) -> [DVec3; 2] {
+    let a = pose(contact.a.index()).rotation * contact.point_in_a;
+    let b = match contact.b {
+        Other::Body(b) => pose(b.index()).rotation * contact.point_in_b,
+        Other::Obstacle(_) => DVec3::ZERO,
+    };
+    [a, b]
+}
+
+/// The same when the bodies have moved on from `start`; what is round does not turn with them.
+fn levers_after(contact: &Contact, start: &State, now: &State) -> [DVec3; 2] {
+    let carried = |i: usize, point: DVec3, round: DVec3| {
+        let (then, now) = (&start.bodies[i], &now.bodies[i]);
+        now.orientation * (point - then.orientation.conjugate() * round) + round
+    };
+    let a = carried(contact.a.index(), contact.point_in_a, contact.round_a);
+    let b = match contact.b {
+        Other::Body(b) => carried(b.index(), contact.point_in_b, contact.round_b),
+        Other::Obstacle(_) => DVec3::ZERO,
+    };
+    [a, b]
+}
+
+/// How far apart the sides of a contact are along its normal when the bodies have moved from `start` to `poses` in h.
+fn gap_at(contact: &Contact, start: &State, poses: &[Pose], h: f64) -> f64 {
+    let moved = |i: usize, point: DVec3, round: DVec3| {
+        let (then, now) = (&start.bodies[i], &poses[i]);
+        let core = point - then.orientation.conjugate() * round;
+        // what the point has moved by
+        (now.translation - then.position) + (now.rotation * core - then.orientation * core)
+    };
+    let a = moved(contact.a.index(), contact.point_in_a, contact.round_a);
+    let b = match contact.b {
+        Other::Body(b) => moved(b.index(), contact.point_in_b, contact.round_b),
+        Other::Obstacle(_) => contact.obstacle_velocity * h,
+    };
+    contact.gap + contact.normal.dot(a - b)
 }

@@ -1,5 +1,7 @@
 //! The linear systems of the general step: which blocks there are, and how they are filled.
 
+use super::touch::Touch;
+use crate::contact::{Contact, Other};
 use crate::forces::{Force, PairBlock};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
@@ -19,6 +21,7 @@ pub(super) struct Part<'a> {
     pub(super) h: f64,
     /// Size of the model \[m\].
     pub(super) reach: f64,
+    pub(super) contacts: &'a [Contact],
 }
 
 /// How a force enters, (3) of the module.
@@ -109,7 +112,7 @@ impl Kept {
 
 /// A joint or a grip: rows between two bodies, or a body and the world.
 #[derive(Clone, Copy)]
-struct Link {
+pub(super) struct Link {
     a: usize,
     b: Option<usize>,
     rows: usize,
@@ -120,7 +123,7 @@ struct Link {
     at_a: Slot,
     at_b: Slot,
     /// Multipliers of (1).
-    y: Vector,
+    pub(super) y: Vector,
     /// μ
     regular: f64,
     /// How far the rows are open, and the velocity they ask for at the end.
@@ -130,19 +133,29 @@ struct Link {
 
 /// The systems (1) and (2) over bodies, joints and grips.
 pub(super) struct System {
-    matrix: Sparse,
-    ldl: Ldl,
-    bodies: usize,
-    links: Vec<Link>,
+    pub(super) matrix: Sparse,
+    pub(super) ldl: Ldl,
+    pub(super) bodies: usize,
+    pub(super) links: Vec<Link>,
     /// Places of the blocks between the bodies of each pair that forces connect.
     pairs: Vec<(usize, usize)>,
     /// The velocities of the drift, by body.
     pub(super) v: Vec<Vector>,
+    drifted: Vec<Vector>,
     /// Right-hand side and solution, by node.
-    x: Vec<Vector>,
-    keep: Vec<Vector>,
-    /// Bodies that are gripped, as the pattern was made for them.
+    pub(super) x: Vec<Vector>,
+    pub(super) keep: Vec<Vector>,
+    pub(super) plain: Vec<Vector>,
+    /// Bodies that are gripped, and pairs of bodies that touch, as the pattern was made for them.
     gripped: Vec<(BodyId, usize)>,
+    touching: Vec<(usize, usize)>,
+    /// Contacts and hard limits of the step; the matrix with what they add.
+    pub(super) touches: Vec<Touch>,
+    pub(super) stiffened: Sparse,
+    /// Room for finding the pattern.
+    sizes: Vec<usize>,
+    edges: Vec<(usize, usize)>,
+    near: Vec<(usize, usize)>,
 }
 
 /// μ as a share of `J A⁻¹ Jᵀ`.
@@ -159,34 +172,52 @@ impl System {
             links: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
+            drifted: Vec::new(),
             x: Vec::new(),
             keep: Vec::new(),
+            plain: Vec::new(),
             gripped: Vec::new(),
+            touching: Vec::new(),
+            touches: Vec::new(),
+            stiffened: Sparse::new(&[], &[]),
+            sizes: Vec::new(),
+            edges: Vec::new(),
+            near: Vec::new(),
         };
         system.build(model);
         system
     }
 
-    /// Makes the pattern fit the grips of this step.
+    /// Makes the pattern fit the grips and contacts of this step.
     pub(super) fn fit(&mut self, part: &Part<'_>) {
         let now = |grip: &Grip| (grip.body, if grip.rotation.is_some() { 6 } else { 3 });
-        if !part.input.grips.iter().map(now).eq(self.gripped.iter().copied()) {
+        self.near.clear();
+        self.near.extend(part.contacts.iter().filter_map(|c| match c.b {
+            Other::Body(b) => Some((c.a.index(), b.index())),
+            Other::Obstacle(_) => None,
+        }));
+        self.near.sort_unstable();
+        self.near.dedup();
+        if self.near != self.touching || !part.input.grips.iter().map(now).eq(self.gripped.iter().copied()) {
             self.gripped.clear();
             self.gripped.extend(part.input.grips.iter().map(now));
+            self.touching.clone_from(&self.near);
             self.build(part.model);
         }
     }
 
-    /// The pattern: bodies, then joints, then grips.
+    /// The pattern: bodies, then joints, then grips. Contacts are between bodies.
     fn build(&mut self, model: &Model) {
+        let System { sizes, edges, pairs, .. } = self;
         let n = self.bodies;
-        let mut sizes = vec![6; n];
-        let mut edges = Vec::new();
-        self.pairs.clear();
+        sizes.clear();
+        sizes.resize(n, 6);
+        pairs.clear();
         let springs = model.anchor_springs().iter().filter_map(|s| Some((s.a.index(), s.b?.index())));
         let joints = model.joints().iter().filter_map(|j| Some((j.child.index(), j.parent?.index())));
-        self.pairs.extend(joints.chain(springs));
-        edges.extend(self.pairs.iter().copied());
+        pairs.extend(joints.chain(springs));
+        edges.clear();
+        edges.extend(pairs.iter().chain(&self.touching).copied());
         for (k, joint) in model.joints().iter().enumerate() {
             sizes.push(joint.mask.rows());
             edges.push((n + k, joint.child.index()));
@@ -196,16 +227,18 @@ impl System {
             sizes.push(*rows);
             edges.push((n + model.joints().len() + k, body.index()));
         }
-        self.matrix = Sparse::new(&sizes, &edges);
-        self.ldl = Ldl::new(&self.matrix);
+        self.matrix.set_pattern(sizes, edges);
+        self.stiffened.set_pattern(sizes, edges);
+        self.ldl.set_pattern(&self.matrix);
+        let matrix = &self.matrix;
         let link = |node: usize, rows: usize, a: usize, b: Option<usize>| Link {
             a,
             b,
             rows,
             j_a: Block::zeros(rows, 6),
             j_b: Block::zeros(rows, 6),
-            at_a: self.matrix.slot(node, a),
-            at_b: self.matrix.slot(node, b.unwrap_or(a)),
+            at_a: matrix.slot(node, a),
+            at_b: matrix.slot(node, b.unwrap_or(a)),
             y: [0.0; 6],
             regular: 0.0,
             open: [0.0; 6],
@@ -215,9 +248,12 @@ impl System {
         let joints = joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
         let grips = self.gripped.iter().enumerate();
         let grips = grips.map(|(k, (body, rows))| link(n + model.joints().len() + k, *rows, body.index(), None));
-        self.links = joints.chain(grips).collect();
-        self.x = vec![[0.0; 6]; sizes.len()];
-        self.keep = vec![[0.0; 6]; sizes.len()];
+        self.links.clear();
+        self.links.extend(joints.chain(grips));
+        for list in [&mut self.x, &mut self.keep, &mut self.plain] {
+            list.clear();
+            list.resize(sizes.len(), [0.0; 6]);
+        }
     }
 
     /// The velocities of the start are the first guess, without impulses of joints.
@@ -229,7 +265,7 @@ impl System {
     }
 
     /// `[A J0ᵀ; J0 −μ]` with A = M in the middle of the drift, as the velocities of the start foretell it, and the forces.
-    pub(super) fn assemble_first(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) -> Result<(), Failure> {
+    pub(super) fn assemble_first(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
         let &Part { model, h, .. } = part;
         self.matrix.clear();
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
@@ -246,11 +282,10 @@ impl System {
             }
         }
         self.set_rows(part, state);
-        self.factor(model)
     }
 
     /// `[M J1ᵀ; J1 −μ]` at the end of the drift. Joints are to stay closed, grips to go on as they drifted.
-    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
+    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State) {
         for link in self.links.iter_mut().skip(part.model.joints().len()) {
             link.rate = link.j_a.times_vector(&self.v[link.a]);
         }
@@ -259,7 +294,6 @@ impl System {
             self.matrix.add(i, i, &inertia(body.mass, turned_inertia(s.orientation, body.inertia)));
         }
         self.set_rows(part, state);
-        self.factor(part.model)
     }
 
     fn set_rows(&mut self, part: &Part<'_>, state: &State) {
@@ -297,18 +331,27 @@ impl System {
         }
     }
 
-    fn factor(&mut self, model: &Model) -> Result<(), Failure> {
-        self.ldl.factor(&self.matrix).map_err(|node| match node.checked_sub(self.bodies) {
+    pub(super) fn factor(&mut self, model: &Model) -> Result<(), Failure> {
+        self.ldl.factor(&self.matrix).map_err(|node| self.failed_at(model, node))
+    }
+
+    /// Factors the matrix with what touches add.
+    pub(super) fn factor_stiffened(&mut self, model: &Model) -> Result<(), Failure> {
+        self.ldl.factor(&self.stiffened).map_err(|node| self.failed_at(model, node))
+    }
+
+    fn failed_at(&self, model: &Model, node: usize) -> Failure {
+        match node.checked_sub(self.bodies) {
             None => Failure::NotFinite(BodyId(node as u32)),
             Some(link) if link < model.joints().len() => Failure::Factor(JointId(link as u32)),
             Some(link) => Failure::NotFinite(BodyId(self.links[link].a as u32)),
-        })
+        }
     }
 
-    /// What is missing in (1) at the drift v that leads to `poses`, as the right-hand side of the next correction. Returns the largest
-    /// number of it: how far joints are open and bodies will be off, as a share of the model's size or in radians.
+    /// What is missing in (1) at the drift v that leads to `poses`, without touches, as the right-hand side of the next correction. Returns how
+    /// far joints are open, as a share of the model's size or in radians.
     pub(super) fn residual(&mut self, part: &Part<'_>, state: &State, poses: &[Pose], momenta: &[Vector]) -> f64 {
-        let &Part { model, input, h, reach } = part;
+        let &Part { model, input, h, reach, .. } = part;
         // p0 + S − p(v) − J0ᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
         let mut v = std::mem::take(&mut self.keep);
         v[..self.bodies].copy_from_slice(&self.v);
@@ -326,9 +369,6 @@ impl System {
             let middle = exp(w * (0.5 * h)) * s.orientation;
             let right = turned_inertia(guessed, body.inertia) * w - turned_inertia(middle, body.inertia) * w;
             add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
-            let Twist { linear, angular } = to_twist(&bodies[i]);
-            let turn = s.orientation * (body.inertia.inverse() * (s.orientation.conjugate() * angular));
-            largest = largest.max(h * (linear.length() / (body.mass * reach)).max(turn.length()));
         }
         // J0 δv = −C(q1)/h
         for (k, link) in self.links.iter_mut().enumerate() {
@@ -348,12 +388,64 @@ impl System {
             }
             for r in 0..link.rows {
                 links[k][r] = -link.open[r] / h;
-                let length = link.j_a.get(r, 0).hypot(link.j_a.get(r, 1)).hypot(link.j_a.get(r, 2));
-                let size = if length > 0.0 { reach } else { 1.0 };
-                largest = largest.max(link.open[r].abs() / size);
+                largest = largest.max(link.open[r].abs() / link.size_of_row(r, reach));
             }
         }
         largest
+    }
+
+    /// What is missing in (2) at v, without touches. Returns how fast joints would open, as a share of the model's size in h or in radians.
+    pub(super) fn residual_second(&mut self, part: &Part<'_>, momenta: &[Vector], second: &[Wrench]) -> f64 {
+        let mut v = std::mem::take(&mut self.keep);
+        v[..self.bodies].copy_from_slice(&self.v);
+        for (node, link) in v[self.bodies..].iter_mut().zip(&self.links) {
+            *node = link.y;
+        }
+        for (i, x) in self.x.iter_mut().enumerate() {
+            *x = match i.checked_sub(self.bodies) {
+                None => {
+                    let mut p = momenta[i];
+                    add_scaled(&mut p, 1.0, &from_wrench(second[i]));
+                    p
+                }
+                Some(k) => self.links[k].rate,
+            };
+        }
+        self.matrix.subtract_product(&v, &mut self.x);
+        self.keep = v;
+        let mut largest = 0.0f64;
+        for (link, x) in self.links.iter().zip(&mut self.x[self.bodies..]) {
+            // without μ
+            add_scaled(x, -link.regular, &link.y);
+            for r in 0..link.rows {
+                largest = largest.max(part.h * x[r].abs() / link.size_of_row(r, part.reach));
+            }
+        }
+        largest
+    }
+
+    /// From here to [`end_second`](Self::end_second) v are the velocities at the end, first those of the drift.
+    pub(super) fn start_second(&mut self) {
+        self.drifted.clone_from(&self.v);
+        self.links.iter_mut().for_each(|link| link.y = [0.0; 6]);
+    }
+
+    /// v are those of the drift again, and the velocities found are the [`solution`](Self::solution).
+    pub(super) fn end_second(&mut self) {
+        self.keep[..self.bodies].copy_from_slice(&self.v);
+        std::mem::swap(&mut self.v, &mut self.drifted);
+    }
+
+    /// The joint that is open widest.
+    pub(super) fn widest_open(&self, model: &Model) -> Failure {
+        let mut widest = (0.0, 0);
+        for (k, link) in self.links.iter().enumerate().take(model.joints().len()) {
+            let open = link.open[..link.rows].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            if open > widest.0 {
+                widest = (open, k);
+            }
+        }
+        Failure::Diverged(JointId(widest.1 as u32))
     }
 
     /// The momentum of a body that the last [`residual`](Self::residual) found missing.
@@ -416,6 +508,12 @@ impl System {
 }
 
 impl Link {
+    /// What a row is measured against: the model's size, or a radian.
+    fn size_of_row(&self, r: usize, reach: f64) -> f64 {
+        let length = self.j_a.get(r, 0).hypot(self.j_a.get(r, 1)).hypot(self.j_a.get(r, 2));
+        if length > 0.0 { reach } else { 1.0 }
+    }
+
     fn set_row(&mut self, r: usize, row: &Row) {
         self.j_a.set_row(r, &from_twist(row.a));
         if self.b.is_some() {

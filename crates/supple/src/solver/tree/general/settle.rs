@@ -1,0 +1,139 @@
+//! Newton's method on momenta, joints and one-sided rows together.
+
+use super::TOLERANCE;
+use super::system::{Part, System};
+use crate::maths::block::{add_scaled, to_twist};
+use crate::model::State;
+use crate::step::{Failure, Report};
+
+/// Passes in all, and rounds of (5) within them.
+const PASSES: u32 = 60;
+const ROUNDS: u32 = 30;
+/// Rounds end when (4) holds to this share of the model's size in h.
+const CONTACT_TOLERANCE: f64 = 1e-8;
+/// Joints nearer to closed than this are kept as they are while a line is searched.
+const NEARLY_CLOSED: f64 = 1e-6;
+
+impl System {
+    /// Solves `p(v) = …` with the rows of links and touches from the present v, y and f̄. `residual` sets `x` to what is missing at v without
+    /// touches, and the shifts of touches, and returns how far links are open. Joints must close; contacts that do not settle are counted.
+    pub(super) fn settle(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        report: &mut Report,
+        mut residual: impl FnMut(&mut System) -> Result<f64, Failure>,
+    ) -> Result<(), Failure> {
+        let mut rounds = 0;
+        for pass in 0..PASSES {
+            let open = residual(self)?;
+            self.plain.copy_from_slice(&self.x);
+            self.push();
+            let missing = open.max(self.largest_momentum(part, state));
+            if !missing.is_finite() {
+                break;
+            }
+            let off = self.touches.iter().filter(|t| t.acts).map(|t| t.off()).fold(0.0, f64::max);
+            let off = off * part.h / part.reach;
+            if pass > 0 && missing < TOLERANCE.max(if open < TOLERANCE { 0.1 * off } else { 0.0 }) {
+                if off < CONTACT_TOLERANCE && missing < TOLERANCE {
+                    report.iterations += pass;
+                    return Ok(());
+                }
+                if rounds == ROUNDS {
+                    report.iterations += pass;
+                    report.unconverged = 1;
+                    return Ok(());
+                }
+                rounds += 1;
+                self.touches.iter_mut().for_each(|t| t.next_round());
+                self.x.copy_from_slice(&self.plain);
+                self.push();
+            }
+            self.stiffened.copy_from(&self.matrix);
+            for touch in self.touches.iter().filter(|t| t.acts) {
+                touch.stiffen(&mut self.stiffened);
+            }
+            self.factor_stiffened(part.model)?;
+            report.factorisations += 1;
+            report.solves += 1;
+            self.keep.copy_from_slice(&self.x);
+            self.ldl.solve(&mut self.x);
+            let share = if open < NEARLY_CLOSED { self.search_line() } else { 1.0 };
+            let (bodies, links) = self.x.split_at(self.bodies);
+            for (v, dv) in self.v.iter_mut().zip(bodies) {
+                add_scaled(v, share, dv);
+            }
+            for (link, dy) in self.links.iter_mut().zip(links) {
+                add_scaled(&mut link.y, share, dy);
+            }
+        }
+        report.iterations += PASSES;
+        let open = residual(self)?;
+        self.plain.copy_from_slice(&self.x);
+        self.push();
+        if open < TOLERANCE {
+            report.unconverged = 1;
+            return Ok(());
+        }
+        Err(self.widest_open(part.model))
+    }
+
+    /// Adds the impulses of touches at v to what is missing.
+    fn push(&mut self) {
+        for touch in self.touches.iter_mut().filter(|t| t.acts) {
+            touch.evaluate(&self.v);
+            touch.push(1.0, &mut self.x);
+        }
+    }
+
+    /// The share of the step `x` at which the convex function behind (5) is least; 1 unless it rises before.
+    fn search_line(&mut self) -> f64 {
+        let d = &self.x[..self.bodies];
+        let along =
+            |y: &[[f64; 6]]| -> f64 { d.iter().zip(y).map(|(a, b)| (0..6).map(|k| a[k] * b[k]).sum::<f64>()).sum() };
+        let start = -along(&self.plain);
+        let mut bend = along(&self.keep);
+        for touch in self.touches.iter_mut().filter(|t| t.acts) {
+            bend -= touch.aim(d);
+        }
+        let touches = &self.touches;
+        let slope = |share: f64| {
+            start + share * bend - touches.iter().filter(|t| t.acts).map(|t| t.power_along(share)).sum::<f64>()
+        };
+        let first = slope(0.0);
+        let (mut low, mut high) = ((0.0, first), (1.0, slope(1.0)));
+        if first.is_nan() || first >= 0.0 || high.1 <= 1e-3 * first.abs() {
+            return 1.0;
+        }
+        // The slope grows: false position, the end that stays halved.
+        let mut share = 1.0;
+        for _ in 0..20 {
+            share = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
+            let s = slope(share);
+            if s.abs() <= 0.01 * first.abs() {
+                break;
+            }
+            if s < 0.0 {
+                low = (share, s);
+                high.1 *= 0.5;
+            } else {
+                high = (share, s);
+                low.1 *= 0.5;
+            }
+        }
+        share.clamp(1e-6, 1.0)
+    }
+
+    /// The largest momentum in `x`, as the part of the model's size or the angle by which it would take its body off.
+    pub(super) fn largest_momentum(&self, part: &Part<'_>, state: &State) -> f64 {
+        let mut largest = 0.0f64;
+        for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
+            let missing = to_twist(&self.x[i]);
+            let turn = s.orientation * (body.inertia.inverse() * (s.orientation.conjugate() * missing.angular));
+            let size = part.h * (missing.linear.length() / (body.mass * part.reach)).max(turn.length());
+            largest = if size.is_nan() { f64::NAN } else { largest.max(size) };
+        }
+        largest
+    }
+}

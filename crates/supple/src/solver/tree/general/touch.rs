@@ -1,0 +1,304 @@
+//! One-sided rows: contacts with Coulomb friction, and hard limits of joints.
+//!
+//! A contact has three rows G in the axes (normal, tangent, tangent). With σ = G v + s the velocity at which its sides part (s holds the gap, or the
+//! velocity of a bounce) and f its impulse on side a, Signorini's and Coulomb's laws are
+//!
+//! ```text
+//! σ_N ≥ 0,  f_N ≥ 0,  σ_N f_N = 0;      |f_T| ≤ μ f_N,   and where it slides   f_T = −μ f_N σ_T/|σ_T|              (4)
+//! ```
+//! An augmented Lagrangian makes f a function of v; f̄ is the impulse of the last round and r a weight:
+//!
+//! ```text
+//! gripping   f(v) = Π( f̄ − r σ ),                             Π onto the cone |f_T| ≤ μ f_N
+//! sliding    f_N(v) = max(0, f̄_N − r σ_N),   f_T(v) = Π( f̄_T − r σ_T ),   Π onto the disc |f_T| ≤ μ f̄_N         (5)
+//! ```
+//! Both are gradients of convex functions: Newton's method on the balance of momenta with f(v) in it has the symmetric matrix
+//! `A + r Gᵀ P G`, P the derivative of the projection, and with a line search it cannot fail. Then f̄ ← f, until f̄ stays. Both have the solutions
+//! of (4) as their fixed points but for one: the cone makes what slides part at the speed μ |σ_T|. So a contact that is found on the edge of the cone
+//! goes on as sliding. A limit is a contact without friction whose tangent rows are zero.
+
+use crate::contact::{Contact, Other};
+use crate::maths::Twist;
+use crate::maths::block::{Block, Vector, add_scaled, from_twist};
+use crate::maths::sparse::{Slot, Sparse};
+use crate::model::{Model, State};
+use glam::{DMat3, DVec3};
+
+/// `r` as a multiple of the inertia that a row meets, its bodies being free; and what it grows by from round to round. Small, Newton needs few
+/// passes a round where contacts change between gripping and sliding; large, heavy on light needs few rounds.
+const WEIGHT: f64 = 20.0;
+const GROWTH: f64 = 3.0;
+
+/// An impulse at this share of the cone's edge is on it; one remembered from the last part slid.
+const AT_EDGE: f64 = 1.0 - 1e-9;
+const SLID: f64 = 0.99;
+
+/// Which of (5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Law {
+    Grips,
+    /// Within a disc of this radius, μ f̄_N.
+    Slides(f64),
+}
+
+/// One contact, or one limit that may be reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    pub(super) a: usize,
+    pub(super) b: Option<usize>,
+    /// Normal and tangents, world axes.
+    pub(super) axes: DMat3,
+    /// Rows of a and b: velocities become those of (4).
+    rows_a: [Vector; 3],
+    rows_b: [Vector; 3],
+    /// Where the blocks of a, b and both are.
+    at: [Slot; 3],
+    friction: f64,
+    /// r
+    weight: f64,
+    /// s
+    pub(super) shift: [f64; 3],
+    law: Law,
+    /// f̄
+    pub(super) held: [f64; 3],
+    /// σ, f and P at the present v.
+    sigma: [f64; 3],
+    pub(super) force: [f64; 3],
+    stiff: [[f64; 3]; 3],
+    /// G d along the line that is searched.
+    along: [f64; 3],
+    /// Whether it takes part at all.
+    pub(super) acts: bool,
+}
+
+impl Touch {
+    /// A contact; its rows are set by [`place`](Self::place).
+    pub(super) fn contact(contact: &Contact, matrix: &Sparse) -> Touch {
+        let a = contact.a.index();
+        let b = match contact.b {
+            Other::Body(id) => Some(id.index()),
+            Other::Obstacle(_) => None,
+        };
+        let (u, w) = contact.normal.any_orthonormal_pair();
+        Touch {
+            a,
+            b,
+            axes: DMat3::from_cols(contact.normal, u, w),
+            rows_a: [[0.0; 6]; 3],
+            rows_b: [[0.0; 6]; 3],
+            at: [matrix.slot(a, a), matrix.slot(b.unwrap_or(a), b.unwrap_or(a)), matrix.slot(a, b.unwrap_or(a))],
+            friction: contact.friction,
+            weight: 0.0,
+            shift: [0.0; 3],
+            law: Law::Grips,
+            held: [0.0; 3],
+            sigma: [0.0; 3],
+            force: [0.0; 3],
+            stiff: [[0.0; 3]; 3],
+            along: [0.0; 3],
+            acts: true,
+        }
+    }
+
+    /// Rows for the levers of both sides, and the weight that fits them.
+    pub(super) fn place(&mut self, model: &Model, state: &State, lever_a: DVec3, lever_b: DVec3) {
+        let mut softness = 0.0;
+        let rows = |lever: DVec3, sign: f64| {
+            std::array::from_fn(|k| {
+                let t = self.axes.col(k) * sign;
+                from_twist(Twist::new(t, lever.cross(t)))
+            })
+        };
+        (self.rows_a, self.rows_b) = (rows(lever_a, 1.0), rows(lever_b, -1.0));
+        for (body, lever) in [(Some(self.a), lever_a), (self.b, lever_b)] {
+            let Some(i) = body else { continue };
+            let (body, s) = (&model.bodies()[i], &state.bodies[i]);
+            // trace of r× I⁻¹ r×ᵀ
+            let q = s.orientation.conjugate();
+            let inverse = body.inertia.inverse();
+            let turns = (0..3).map(|k| {
+                let t = q * lever.cross(self.axes.col(k));
+                t.dot(inverse * t)
+            });
+            softness += 1.0 / body.mass + turns.sum::<f64>() / 3.0;
+        }
+        self.weight = WEIGHT / softness;
+    }
+
+    fn rows_times(&self, v: &[Vector]) -> [f64; 3] {
+        std::array::from_fn(|k| dot(&self.rows_a[k], &v[self.a]) + self.b.map_or(0.0, |b| dot(&self.rows_b[k], &v[b])))
+    }
+
+    /// The velocity (4) without its shift.
+    pub(super) fn parting(&self, v: &[Vector]) -> [f64; 3] {
+        self.rows_times(v)
+    }
+
+    /// σ, f and P at v.
+    pub(super) fn evaluate(&mut self, v: &[Vector]) {
+        let parting = self.rows_times(v);
+        self.sigma = std::array::from_fn(|k| parting[k] + self.shift[k]);
+        (self.force, self.stiff) = self.project(self.wanted(0.0));
+    }
+
+    /// What is projected in (5), `share` along the line.
+    fn wanted(&self, share: f64) -> [f64; 3] {
+        std::array::from_fn(|k| self.held[k] - self.weight * (self.sigma[k] + share * self.along[k]))
+    }
+
+    fn project(&self, x: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
+        match self.law {
+            Law::Grips => onto_cone(x, self.friction),
+            Law::Slides(radius) => onto_disc(x, radius),
+        }
+    }
+
+    /// Adds `scale Gᵀ f` to the impulses of its bodies.
+    pub(super) fn push(&self, scale: f64, x: &mut [Vector]) {
+        for k in 0..3 {
+            add_scaled(&mut x[self.a], scale * self.force[k], &self.rows_a[k]);
+            if let Some(b) = self.b {
+                add_scaled(&mut x[b], scale * self.force[k], &self.rows_b[k]);
+            }
+        }
+    }
+
+    /// Adds `r Gᵀ P G`.
+    pub(super) fn stiffen(&self, matrix: &mut Sparse) {
+        if self.stiff == [[0.0; 3]; 3] {
+            return;
+        }
+        let block = |left: &[Vector; 3], right: &[Vector; 3]| {
+            let mut out = Block::zeros(6, 6);
+            for (i, row) in left.iter().enumerate() {
+                let mut sum = [0.0; 6];
+                for (j, other) in right.iter().enumerate() {
+                    add_scaled(&mut sum, self.weight * self.stiff[i][j], other);
+                }
+                out.add_outer(row, &sum);
+            }
+            out
+        };
+        matrix.add_to(self.at[0], &block(&self.rows_a, &self.rows_a));
+        if self.b.is_some() {
+            matrix.add_to(self.at[1], &block(&self.rows_b, &self.rows_b));
+            matrix.add_to(self.at[2], &block(&self.rows_a, &self.rows_b));
+        }
+    }
+
+    /// Makes ready to search along d; returns `r (G d)ᵀ P (G d)`.
+    pub(super) fn aim(&mut self, d: &[Vector]) -> f64 {
+        self.along = self.rows_times(d);
+        let mut sum = 0.0;
+        for i in 0..3 {
+            for j in 0..3 {
+                sum += self.along[i] * self.stiff[i][j] * self.along[j];
+            }
+        }
+        self.weight * sum
+    }
+
+    /// `(G d)ᵀ f` at `share` along the line.
+    pub(super) fn power_along(&self, share: f64) -> f64 {
+        let (force, _) = self.project(self.wanted(share));
+        (0..3).map(|k| self.along[k] * force[k]).sum()
+    }
+
+    /// How far (4) is from holding, as a velocity.
+    pub(super) fn off(&self) -> f64 {
+        let [n, t, u] = self.force;
+        let change = DVec3::new(n - self.held[0], t - self.held[1], u - self.held[2]).length();
+        let edge = match self.law {
+            Law::Grips if self.is_at_edge(AT_EDGE) => self.friction * self.sigma[1].hypot(self.sigma[2]),
+            Law::Grips => 0.0,
+            Law::Slides(radius) => (radius - self.friction * n).abs() / self.weight,
+        };
+        change / self.weight + edge
+    }
+
+    /// Whether the impulse is on the edge of the cone.
+    fn is_at_edge(&self, share: f64) -> bool {
+        let [n, t, u] = self.force;
+        self.friction > 0.0 && n > 0.0 && t.hypot(u) >= share * self.friction * n
+    }
+
+    /// The next round: f̄ ← f.
+    pub(super) fn next_round(&mut self) {
+        self.held = self.force;
+        self.weight *= GROWTH;
+        if self.law != Law::Grips || self.is_at_edge(AT_EDGE) {
+            self.law = Law::Slides(self.friction * self.force[0]);
+        }
+    }
+
+    /// Starts from an impulse in world axes.
+    pub(super) fn start_from(&mut self, impulse: DVec3) {
+        let local = self.axes.transpose() * impulse;
+        self.law = Law::Grips;
+        (self.held, _) = onto_cone(local.to_array(), self.friction);
+        self.force = self.held;
+        if self.is_at_edge(SLID) {
+            self.law = Law::Slides(self.friction * self.force[0]);
+        }
+    }
+
+    /// The impulse on side a, world axes.
+    pub(super) fn impulse(&self) -> DVec3 {
+        self.axes * DVec3::from(self.force)
+    }
+}
+
+fn dot(x: &Vector, y: &Vector) -> f64 {
+    (x[0] * y[0] + x[1] * y[1]) + (x[2] * y[2] + x[3] * y[3]) + (x[4] * y[4] + x[5] * y[5])
+}
+
+/// The nearest impulse in the cone `|t| ≤ μ n`, and the derivative of it.
+///
+/// ```text
+/// |t| ≤ μ n:   x                  μ |t| ≤ −n:   0
+/// else:        n' (1, μ e),       n' = (n + μ |t|) / (1 + μ²),   e = t/|t|
+/// ```
+fn onto_cone([n, t, u]: [f64; 3], friction: f64) -> ([f64; 3], [[f64; 3]; 3]) {
+    if friction == 0.0 {
+        return if n > 0.0 {
+            ([n, 0.0, 0.0], [[1.0, 0.0, 0.0], [0.0; 3], [0.0; 3]])
+        } else {
+            ([0.0; 3], [[0.0; 3]; 3])
+        };
+    }
+    let size = t.hypot(u);
+    if size <= friction * n {
+        return ([n, t, u], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    }
+    if friction * size <= -n {
+        return ([0.0; 3], [[0.0; 3]; 3]);
+    }
+    let m = friction;
+    let share = 1.0 / (1.0 + m * m);
+    let normal = (n + m * size) * share;
+    let e = [t / size, u / size];
+    let turn = m * normal / size;
+    let stiff = [
+        [share, share * m * e[0], share * m * e[1]],
+        [share * m * e[0], share * m * m * e[0] * e[0] + turn * e[1] * e[1], (share * m * m - turn) * e[0] * e[1]],
+        [share * m * e[1], (share * m * m - turn) * e[0] * e[1], share * m * m * e[1] * e[1] + turn * e[0] * e[0]],
+    ];
+    ([normal, m * normal * e[0], m * normal * e[1]], stiff)
+}
+
+/// The normal part, where it pushes, and the tangents within a disc; and the derivative of both.
+fn onto_disc([n, t, u]: [f64; 3], radius: f64) -> ([f64; 3], [[f64; 3]; 3]) {
+    let (normal, stiff) = if n > 0.0 { (n, 1.0) } else { (0.0, 0.0) };
+    let size = t.hypot(u);
+    if size <= radius {
+        return ([normal, t, u], [[stiff, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    }
+    let e = [t / size, u / size];
+    let turn = radius / size;
+    let stiff = [
+        [stiff, 0.0, 0.0],
+        [0.0, turn * e[1] * e[1], -turn * e[0] * e[1]],
+        [0.0, -turn * e[0] * e[1], turn * e[0] * e[0]],
+    ];
+    ([normal, radius * e[0], radius * e[1]], stiff)
+}
