@@ -48,8 +48,8 @@ pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, Groups, HeightField, Joint, JointId,
     JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError, Motor, Obstacle, ObstacleId,
-    ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring, State, SwingEllipse,
-    Tracker, TrackerId, TrackerSpec, Warning,
+    ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring, State, Stops,
+    SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Scene, SceneError};
 pub use solver::assembly::AssemblyReport;

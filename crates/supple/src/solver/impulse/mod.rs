@@ -20,7 +20,7 @@ use crate::input::{Grip, Input};
 use crate::maths::Twist;
 use crate::maths::block::{Vector, from_wrench, to_twist};
 use crate::model::{Body, JointId, Model, State};
-use crate::solver::no_drives;
+use crate::solver::{no_drives, no_hard_limits};
 use crate::step::{Failure, Report, StepError};
 use by_joint::ByJoint;
 use correct::At;
@@ -170,6 +170,7 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Impulse) -> Result<(
         let what = "a tolerance or the number of iterations is not above 0".to_owned();
         return Err(StepError::Input { part: "solver impulse".to_owned(), what });
     }
+    no_hard_limits("impulse", model)?;
     no_drives("impulse", model, input)
 }
 
