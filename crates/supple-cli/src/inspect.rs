@@ -229,6 +229,9 @@ fn limit_words(limits: &Limits, motor: Option<Motor>) -> String {
     if let Some(Range { min, max }) = limits.slide {
         words.push(format!("slide {}…{} m", given(min), given(max)));
     }
+    if limits.are_hard() {
+        words.push("hard".to_owned());
+    }
     if let Some(motor) = motor {
         words.push(format!("motor {} up to {}", given(motor.stiffness), given(motor.max)));
     }
@@ -342,6 +345,7 @@ struct LimitsEntry {
     angle: Option<[f64; 2]>,
     swing: Option<[f64; 2]>,
     slide: Option<[f64; 2]>,
+    hard: bool,
     stiffness: f64,
     damping: f64,
     slide_stiffness: f64,
@@ -487,6 +491,7 @@ impl<'a> JointEntry<'a> {
                 angle: limits.angle.map(ends),
                 swing: limits.swing.map(|swing| [swing.about_y, swing.about_z]),
                 slide: limits.slide.map(ends),
+                hard: limits.are_hard(),
                 stiffness: limits.stiffness,
                 damping: limits.damping,
                 slide_stiffness: limits.slide_stiffness,

@@ -575,6 +575,9 @@ impl<'m> JointView<'m> {
         if input.torques {
             self.motor(joint, scales, h, derivatives).iter().for_each(&mut own);
         }
+        if self.joint.limits.are_hard() {
+            return 0; // rows of the solver, not forces: see `stops`
+        }
         let mut acting = 0;
         for limit in [self.angle_limit(h), self.swing_limit(h), self.slide_limit(h)].into_iter().flatten() {
             visit(Source::Limit(self.id), &limit);
@@ -595,12 +598,80 @@ impl<'m> JointView<'m> {
             .filter(|&k| !mask.holds_translation(k))
             .map(|k| (self.slide(k).0 - slide_spring.rest[k]).powi(2))
             .sum();
+        let springs = 0.5 * ks * (rotation_spring.stiffness * turned + slide_spring.stiffness * slid);
+        if limits.are_hard() {
+            return springs;
+        }
         let angle = limits.angle.map_or(0.0, |r| r.excess(self.angle));
         let swing = self.swing_violation().map_or(0.0, |(v, _)| v.max(0.0));
         let slide = limits.slide.map_or(0.0, |r| r.excess(self.slide(0).0));
-        0.5 * (ks * (rotation_spring.stiffness * turned + slide_spring.stiffness * slid)
-            + limits.stiffness * (angle * angle + swing * swing)
-            + limits.slide_stiffness * slide * slide)
+        springs + 0.5 * (limits.stiffness * (angle * angle + swing * swing) + limits.slide_stiffness * slide * slide)
+    }
+
+    /// Calls `visit` for every end of the joint's ranges that is there, whether reached or not.
+    fn stops(&self, mut visit: impl FnMut(Stop)) {
+        let limits = &self.joint.limits;
+        let mut see = |place: StopPlace, gap: f64, a: Twist, b: Twist| {
+            if gap.is_finite() {
+                visit(Stop { joint: self.id, child: self.joint.child, parent: self.joint.parent, place, gap, a, b });
+            }
+        };
+        let turning = |g: DVec3| (Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g));
+        if let (Some(range), Some(g)) = (limits.angle, self.angle_direction()) {
+            let ((a, b), (a_back, b_back)) = (turning(g), turning(-g));
+            see(StopPlace::AngleMin, self.angle - range.min, a, b);
+            see(StopPlace::AngleMax, range.max - self.angle, a_back, b_back);
+        }
+        if let Some((violation, g)) = self.swing_violation() {
+            let (a, b) = turning(-g);
+            see(StopPlace::Swing, -violation, a, b);
+        }
+        if let Some(range) = limits.slide {
+            let (s, a, b) = self.slide(0);
+            see(StopPlace::SlideMin, s - range.min, a, b);
+            see(StopPlace::SlideMax, range.max - s, a * -1.0, b * -1.0);
+        }
+    }
+}
+
+/// Which end of a joint's ranges a [`Stop`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StopPlace {
+    /// Lower end of the angle or twist.
+    AngleMin,
+    /// Upper end of the angle or twist.
+    AngleMax,
+    /// The swing ellipse.
+    Swing,
+    /// Lower end of the slide.
+    SlideMin,
+    /// Upper end of the slide.
+    SlideMax,
+}
+
+/// An end of a hard limit as a one-sided row: `gap + h (a·V_child + b·V_parent) ≥ 0`, with an impulse `p ≥ 0` along the row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stop {
+    /// The joint.
+    pub joint: JointId,
+    /// Its child, side a.
+    pub child: BodyId,
+    /// Its parent, side b; `None` is the world.
+    pub parent: Option<BodyId>,
+    /// Which end; with the joint it tells one stop from another, from step to step.
+    pub place: StopPlace,
+    /// What is left of the way to the end \[rad or m\]; below 0 it is passed.
+    pub gap: f64,
+    /// Row of the child: how the gap grows.
+    pub a: Twist,
+    /// Row of the parent.
+    pub b: Twist,
+}
+
+/// Calls `visit` for every end of every [hard](crate::model::Stops::Hard) limit, reached or not, in the order of joints and places.
+pub fn stops(model: &Model, state: &State, mut visit: impl FnMut(Stop)) {
+    for &id in model.hard_limits() {
+        JointView::new(model, state, id).stops(&mut visit);
     }
 }
 
@@ -735,7 +806,7 @@ mod tests {
     use super::*;
     use crate::input::{Drag, Target};
     use crate::maths::Pose;
-    use crate::maths::block::{Lu, from_wrench};
+    use crate::maths::block::{Lu, from_wrench, to_twist};
     use crate::maths::rotation::exp;
     use crate::model::*;
 
@@ -927,6 +998,48 @@ mod tests {
             assert_conservative(&model, &Input::default(), &state, &format!("{limits:?}"));
             let off = Input { torques: false, ..Input::default() }; // limits always act
             assert_conservative(&model, &off, &state, &format!("{limits:?}"));
+        }
+    }
+
+    #[test]
+    fn hard_stops_grow_along_their_rows_and_are_no_forces() {
+        let limits = Limits {
+            angle: Some(Range::new(-0.3, 0.9)),
+            swing: Some(SwingEllipse { about_y: 0.8, about_z: 0.3 }),
+            slide: Some(Range::new(-0.1, f64::INFINITY)),
+            stops: Stops::Hard,
+            ..Limits::default()
+        };
+        let (model, state) =
+            pair(JointMask::FREE, DVec3::new(1.1, 0.4, -0.5), DVec3::new(0.2, 0.1, -0.3), |joint| joint.limits(limits));
+        assert_eq!(collect(&model, &Input::default(), &state, 0.1, Derivatives::Exact, |_| panic!("a force")), 0);
+        assert_eq!(spring_energy(&model, &Input::default(), &state), 0.0);
+        let list = |state: &State| {
+            let mut found = Vec::new();
+            stops(&model, state, |stop| found.push(stop));
+            found
+        };
+        let found = list(&state);
+        use StopPlace::*;
+        assert_eq!(found.iter().map(|s| s.place).collect::<Vec<_>>(), [AngleMin, AngleMax, Swing, SlideMin]);
+        for body in 0..2 {
+            for axis in 0..6 {
+                let mut unit = [0.0; 6];
+                unit[axis] = 1.0;
+                let unit = to_twist(&unit);
+                let gaps = [1.0, -1.0].map(|sign| {
+                    let mut state = state.clone();
+                    let body = &mut state.bodies[body];
+                    body.position += unit.linear * (sign * STEP);
+                    body.orientation = exp(unit.angular * (sign * STEP)) * body.orientation;
+                    list(&state)
+                });
+                for (k, stop) in found.iter().enumerate() {
+                    let slope = (gaps[0][k].gap - gaps[1][k].gap) / (2.0 * STEP);
+                    let row = if body == stop.child.index() { stop.a } else { stop.b };
+                    assert!((along(row, unit) - slope).abs() < CLOSE, "{:?}: {slope}", stop.place);
+                }
+            }
         }
     }
 

@@ -49,7 +49,7 @@ pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Groups, HeightField,
     Joint, JointId, JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError, Motor,
     Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring,
-    State, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+    State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Scene, SceneError};
 pub use solver::assembly::AssemblyReport;

@@ -585,7 +585,7 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     let part = (span.h, span.after);
     work.notes.impulses.clear();
     work.notes.part = span.h;
-    contact::detect(model, input, state, part, &mut work.contacts);
+    let contacts = contact::detect(model, input, state, part, &mut work.contacts);
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => {
@@ -594,7 +594,7 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
-            impulse::substep(model, input, settings, part, state, work)
+            impulse::substep(model, input, settings, part, contacts, state, work)
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));

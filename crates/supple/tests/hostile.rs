@@ -753,6 +753,7 @@ fn a_start_outside_a_limit_is_told_and_brought_back_softly() {
         angle,
         swing,
         slide,
+        stops: Stops::Soft,
         stiffness: k,
         damping: 0.05 * k.sqrt(),
         slide_stiffness: k,

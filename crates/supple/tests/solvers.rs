@@ -98,3 +98,17 @@ fn any_solver_takes_over_from_any_other_without_a_jump() {
         assert!(jump < 1.1 * usual + 1e-4, "{name}: {jump} {usual}");
     }
 }
+
+#[test]
+fn hard_limits_are_refused_aloud_by_solvers_that_cannot_hold_them() {
+    let limits = Limits { angle: Some(Range::new(-0.5, 0.5)), stops: Stops::Hard, ..Limits::default() };
+    let model = on_world(JointMask::HINGE, DVec3::X * 0.2, |joint| joint.limits(limits));
+    assert_eq!(model.hard_limits(), [JointId(0)]);
+    for solver in [with_scheme(TreeScheme::Published), reduced(Integration::Euler)] {
+        let error = solver.takes(&model, &Input { solver, ..Input::default() }).unwrap_err();
+        assert!(error.code() == "step/unsupported" && error.to_string().contains("\"joint\""), "{error}");
+    }
+    let soft =
+        on_world(JointMask::HINGE, DVec3::X * 0.2, |joint| joint.limits(Limits { stops: Stops::Soft, ..limits }));
+    assert!(soft.hard_limits().is_empty() && soft.fingerprint() != model.fingerprint());
+}

@@ -411,6 +411,8 @@ impl ModelBuilder {
             obstacles: &obstacles,
             strangers: &strangers,
         });
+        let is_hard = |(_, joint): &(usize, &Joint)| joint.limits.are_hard();
+        let hard_limits = joints.iter().enumerate().filter(is_hard).map(|(k, _)| JointId(k as u32)).collect();
         let mut model = Model {
             bodies,
             joints,
@@ -419,6 +421,7 @@ impl ModelBuilder {
             obstacles,
             strangers,
             colliders,
+            hard_limits,
             topology,
             warnings: Vec::new(),
             fingerprint,
@@ -884,7 +887,7 @@ fn warnings(model: &Model) -> Vec<Warning> {
                 code: "model/start-outside-limit",
                 part: format!("joint \"{}\"", joint.name),
                 what: "the start pose is outside its limit".into(),
-                remedy: "the limit acts softly until the pose is inside; widen the limit or move the start pose".into(),
+                remedy: "the limit brings it back in the first steps; widen the limit or move the start pose".into(),
             });
         }
     }

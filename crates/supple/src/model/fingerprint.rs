@@ -2,7 +2,7 @@
 
 use super::{
     AnchorSpring, Body, BodyId, Groups, HeightField, Joint, Limits, Material, Motor, Obstacle, ObstacleShape,
-    PlacedShape, Range, RotationSpring, Shape, SlideSpring, SwingEllipse, Tracker,
+    PlacedShape, Range, RotationSpring, Shape, SlideSpring, Stops, SwingEllipse, Tracker,
 };
 
 use crate::maths::Pose;
@@ -145,11 +145,15 @@ fn joint(part: &Joint, hash: &mut Fnv) {
     let SlideSpring { stiffness, damping, rest } = slide_spring;
     hash.f64s(&[*stiffness, *damping]);
     hash.f64s(&rest.to_array());
-    let Limits { angle, swing, slide, stiffness, damping, slide_stiffness, slide_damping } = limits;
+    let Limits { angle, swing, slide, stops, stiffness, damping, slide_stiffness, slide_damping } = limits;
     for range in [angle, slide] {
         option(range.map(|Range { min, max }| [min, max]), hash);
     }
     option(swing.map(|SwingEllipse { about_y, about_z }| [about_y, about_z]), hash);
+    hash.u64(match stops {
+        Stops::Soft => 0,
+        Stops::Hard => 1,
+    });
     hash.f64s(&[*stiffness, *damping, *slide_stiffness, *slide_damping]);
     option(motor.map(|Motor { stiffness, damping, max, integral }| [stiffness, damping, max, integral]), hash);
 }

@@ -1,6 +1,7 @@
-//! Joint limits as one-sided implicit springs.
+//! Joint limits: one-sided implicit springs, or hard stops.
 //!
-//! Each limit is a potential `½ k v²` of its violation `v > 0`; the torque is its exact gradient.
+//! A soft limit is a potential `½ k v²` of its violation `v > 0`; the torque is its exact gradient. A hard one lets nothing pass:
+//! a one-sided row that pushes with whatever force it takes, and never pulls.
 
 /// A closed interval \[rad or m\].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +55,17 @@ impl SwingEllipse {
     }
 }
 
+/// Whether the ends of a joint's limits give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stops {
+    /// One-sided springs with the stiffness and damping of the [`Limits`]: every solver takes them.
+    #[default]
+    Soft,
+    /// One-sided rows: nothing passes, nothing springs back, stiffness and damping mean nothing. A solver that cannot hold them
+    /// says so before the run ([`Solver::takes`](crate::Solver::takes)).
+    Hard,
+}
+
 /// The limits of a joint. Those that do not fit its free directions are refused by the builder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -63,6 +75,8 @@ pub struct Limits {
     pub swing: Option<SwingEllipse>,
     /// Range of the position along X of a slider \[m\].
     pub slide: Option<Range>,
+    /// Whether the ends give.
+    pub stops: Stops,
     /// Stiffness of the angular limits \[N·m/rad\].
     pub stiffness: f64,
     /// Damping while an angular limit acts \[N·m·s/rad\].
@@ -79,6 +93,7 @@ impl Default for Limits {
             angle: None,
             swing: None,
             slide: None,
+            stops: Stops::Soft,
             stiffness: 100.0,
             damping: 0.0,
             slide_stiffness: 1e4,
@@ -91,5 +106,10 @@ impl Limits {
     /// Whether there is any limit.
     pub fn any(&self) -> bool {
         self.angle.is_some() || self.swing.is_some() || self.slide.is_some()
+    }
+
+    /// Whether there is any limit, and it is hard.
+    pub fn are_hard(&self) -> bool {
+        self.stops == Stops::Hard && self.any()
     }
 }

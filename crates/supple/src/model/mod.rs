@@ -20,7 +20,7 @@ pub use builder::{
 };
 pub use coordinates::Coordinates;
 pub use joint::{Joint, JointMask, RotationKind};
-pub use limit::{Limits, Range, SwingEllipse};
+pub use limit::{Limits, Range, Stops, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
@@ -85,6 +85,8 @@ pub struct Model {
     strangers: Vec<(BodyId, BodyId)>,
     /// The shapes of bodies and obstacles, made ready for contacts.
     colliders: Arc<Colliders>,
+    /// The joints with hard limits.
+    hard_limits: Vec<JointId>,
     topology: Topology,
     warnings: Vec<Warning>,
     fingerprint: u64,
@@ -127,6 +129,11 @@ impl Model {
         a != b
             && self.body(a).groups.meet(self.body(b).groups)
             && self.strangers.binary_search(&(a.min(b), a.max(b))).is_err()
+    }
+
+    /// The joints whose limits are [hard](Stops::Hard).
+    pub fn hard_limits(&self) -> &[JointId] {
+        &self.hard_limits
     }
 
     /// The spanning tree.

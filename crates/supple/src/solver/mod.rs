@@ -160,6 +160,18 @@ pub(crate) fn no_grips(solver: &'static str, model: &Model, input: &Input) -> Re
     }
 }
 
+/// Refuses hard limits, for the solvers that have no one-sided rows for them.
+pub(crate) fn no_hard_limits(solver: &'static str, model: &Model) -> Result<(), StepError> {
+    match model.hard_limits().first() {
+        None => Ok(()),
+        Some(&id) => Err(StepError::Unsupported {
+            solver,
+            part: format!("the hard limits of joint \"{}\"", model.joint(id).name),
+            remedy: "make them soft (Stops::Soft) and stiff, or use solver impulse",
+        }),
+    }
+}
+
 /// Refuses prescribed motions, for the solvers in which joints move by forces alone.
 pub(crate) fn no_drives(solver: &'static str, model: &Model, input: &Input) -> Result<(), StepError> {
     let forced = input.joints.iter().zip(model.joints()).find(|(j, _)| j.drive != Drive::Forces);

@@ -155,6 +155,7 @@ pub fn tree(random: &mut Random, chaos: &Chaos) -> Case {
                 angle: matches!(rotation, RotationKind::Axis(_) | RotationKind::Free).then_some(range),
                 swing: (rotation == RotationKind::Free).then_some(ellipse),
                 slide: (!mask.holds_translation(0)).then_some(Range::new(0.2 * range.min * l, 0.2 * range.max * l)),
+                stops: Stops::Soft,
                 stiffness: k * torque,
                 damping: c * torque,
                 slide_stiffness: k * linear,

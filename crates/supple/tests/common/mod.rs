@@ -83,6 +83,7 @@ impl Random {
                 swing: (rotation == RotationKind::Free)
                     .then_some(SwingEllipse { about_y: self.range(0.2, 1.2), about_z: self.range(0.2, 1.2) }),
                 slide: (!mask.holds_translation(0)).then_some(Range::new(0.2 * range.min, 0.2 * range.max)),
+                stops: Stops::Soft,
                 stiffness: self.range(10.0, 1000.0),
                 damping: self.range(0.0, 3.0),
                 slide_stiffness: self.range(10.0, 1000.0),

@@ -112,6 +112,9 @@ impl AssemblyWork {
 pub(crate) fn takes(model: &Model, input: &Input, settings: Assembly) -> Result<(), StepError> {
     let unsupported =
         |part: String, remedy: &'static str| Err(StepError::Unsupported { solver: "assembly", part, remedy });
+    if settings.scheme != Scheme::Posing {
+        crate::solver::no_hard_limits("assembly", model)?;
+    }
     for (asked, joint) in input.joints.iter().zip(model.joints()) {
         let part = || format!("the prescribed motion of joint \"{}\"", joint.name);
         match (asked.drive, settings.scheme) {

@@ -7,6 +7,7 @@
 use super::Motion;
 use super::correct::Worst;
 use super::kicks::{Kicks, Soft};
+use super::pushes::Pushes;
 use super::system::{Mass, System, apply};
 use crate::forces::Force;
 use crate::maths::Twist;
@@ -55,14 +56,16 @@ impl ByJoint {
         Ok(())
     }
 
-    /// Once round at the start: closes each joint that would be open by more than `tolerance` after the flight; the largest error met.
+    /// Once round at the start: closes each joint that would be open by more than `tolerance` after the flight; the largest error met. Changes of
+    /// the rates of contacts count `slowest` times, so that what rests does not creep.
     pub(super) fn close(
         &mut self,
         system: &System,
         start: &State,
         motion: &mut Motion,
+        pushes: &mut Pushes,
         goal: &[Vector],
-        tolerance: f64,
+        (tolerance, slowest): (f64, f64),
     ) -> Result<Worst, Failure> {
         let mut worst = Worst::NONE;
         for (k, held) in system.held.iter().enumerate() {
@@ -83,6 +86,11 @@ impl ByJoint {
             motion.fly(start, unit.a);
             unit.b.into_iter().for_each(|b| motion.fly(start, b));
         }
+        let Motion { velocities, drift, flyers, end, h } = motion;
+        let change = pushes.round(&system.masses, velocities, drift, |i, velocities| {
+            end.bodies[i] = flyers[i].fly(&start.bodies[i], velocities[i], *h);
+        });
+        worst.size = worst.size.max(change * slowest);
         Ok(worst)
     }
 
@@ -91,6 +99,7 @@ impl ByJoint {
         &mut self,
         system: &System,
         motion: &mut Motion,
+        pushes: &mut Pushes,
         goal: &[Vector],
         tolerance: f64,
     ) -> Result<Worst, Failure> {
@@ -106,6 +115,8 @@ impl ByJoint {
             let change = unit.give(&system.masses, &motion.drift, &mut motion.velocities);
             worst.size = worst.size.max(change);
         }
+        let Motion { velocities, drift, .. } = motion;
+        worst.size = worst.size.max(pushes.round(&system.masses, velocities, drift, |_, _| {}));
         Ok(worst)
     }
 }

@@ -9,10 +9,14 @@ use crate::step::{Failure, Report};
 
 /// How often limits that pull are let go and the part begun again.
 const LIMIT_PASSES: u32 = 3;
+/// How often the pushes of contacts are found anew after joints have been closed again.
+const PUSHES: u32 = 8;
 /// Rounds joint by joint that count as one iteration of the system, for the bound on both.
 const ROUNDS: u32 = 1000;
 /// Joint by joint the error wavers from round to round: it must have fallen after this many.
 const WINDOW: u32 = 100;
+/// Share of the velocity tolerance to which the pushes are found.
+const PRECISION: f64 = 0.1;
 /// Rates this far below the velocities are rounding.
 const ROUNDING: f64 = 1e-13;
 
@@ -92,7 +96,7 @@ impl Part<'_> {
             At::End => self.settings.velocity_tolerance.max(ROUNDING * work.motion.speed()),
         };
         match (self.settings.variant, at, self.settings.velocity_correction) {
-            (_, At::End, VelocityCorrection::Off) if work.kicks.soft.is_empty() => Ok(0),
+            (_, At::End, VelocityCorrection::Off) if work.kicks.soft.is_empty() && work.pushes.is_empty() => Ok(0),
             (Variant::System, ..) => self.by_system(at, tolerance, work, report),
             (Variant::JointByJoint, ..) => self.by_joint(at, tolerance, work),
         }
@@ -109,14 +113,24 @@ impl Part<'_> {
         let mut corrections = 0;
         let mut passes = LIMIT_PASSES;
         work.kicked.clone_from(&work.motion.velocities);
+        work.pushes.keep(&mut work.given);
         'again: loop {
             report.factorisations += self.factor(at, work)?;
+            work.pushes.forget_since(&work.given);
+            report.solves += work.pushes.respond(&mut work.system);
+            let mut pushes = PUSHES;
             let mut watch = Watch::new(self.settings.iterations);
             let mut owes = !work.kicks.soft.is_empty();
             loop {
                 let worst = work.measure(at)?;
                 if !owes && worst.size <= tolerance {
-                    return Ok(corrections);
+                    if pushes == 0 || work.pushes.is_empty() || work.push(at, self.settings.velocity_tolerance, report)
+                    {
+                        return Ok(corrections);
+                    }
+                    pushes -= 1;
+                    watch.last = f64::INFINITY;
+                    continue;
                 }
                 watch.allow(worst, &work.system)?;
                 if owes {
@@ -147,7 +161,8 @@ impl Part<'_> {
 
     /// One joint after another, round and round.
     fn by_joint(&self, at: At<'_>, tolerance: f64, work: &mut ImpulseWork) -> Result<u32, Failure> {
-        let ImpulseWork { system, kicks, motion, goals, by_joint, .. } = work;
+        let ImpulseWork { system, kicks, motion, goals, by_joint, pushes, .. } = work;
+        pushes.alone(&system.masses);
         match at {
             At::Start(start) => {
                 system.place(&start.bodies);
@@ -156,13 +171,16 @@ impl Part<'_> {
             At::End => system.place(&motion.end.bodies),
         }
         by_joint.prepare(system, kicks, self.h)?;
+        let slowest = tolerance / self.settings.velocity_tolerance;
         let most = self.settings.iterations.saturating_mul(ROUNDS);
         let mut watch = Watch::new(most);
         let mut worst = Worst::NONE;
         for done in 0..most {
             worst = match at {
-                At::Start(start) => by_joint.close(system, start, motion, &goals.errors, tolerance)?,
-                At::End => by_joint.settle(system, motion, &goals.rates, tolerance)?,
+                At::Start(start) => {
+                    by_joint.close(system, start, motion, pushes, &goals.errors, (tolerance, slowest))?
+                }
+                At::End => by_joint.settle(system, motion, pushes, &goals.rates, tolerance)?,
             };
             if worst.size <= tolerance {
                 return Ok(done);
@@ -215,6 +233,18 @@ impl ImpulseWork {
         let ImpulseWork { system, motion, wanted, owed, .. } = self;
         system.solve(owed, wanted, &mut motion.velocities);
         owed.fill([0.0; 6]);
+    }
+
+    /// The impulses of contacts and hard limits at these velocities; whether they hardly changed.
+    fn push(&mut self, at: At<'_>, tolerance: f64, report: &mut Report) -> bool {
+        let ImpulseWork { system, pushes, motion, .. } = self;
+        let (moved, rounds) = pushes.push(system, &mut motion.velocities, &motion.drift, PRECISION * tolerance);
+        report.iterations += rounds;
+        report.solves += 1;
+        if let At::Start(start) = at {
+            motion.fly_all(start);
+        }
+        moved <= tolerance
     }
 
     /// Lets go of limits that would pull; whether there were any.

@@ -3,6 +3,7 @@
 //! ```text
 //! start   half the impulse of every spring, damper, motor and limit                                   kicks.rs
 //!         impulses of the joints, such that after the flight every joint is closed                    system.rs, by_joint.rs
+//!         one-sided impulses of contacts and hard limits, such that nothing is in anything else       pushes.rs
 //! flight  each body alone, under gravity and given wrenches                                           flight.rs
 //! end     the other half; impulses of the joints, such that none is opening (velocity correction)
 //! ```
@@ -14,8 +15,10 @@ mod by_joint;
 mod correct;
 mod flight;
 mod kicks;
+mod pushes;
 mod system;
 
+use crate::contact::Contact;
 use crate::input::{Grip, Input};
 use crate::maths::Twist;
 use crate::maths::block::{Vector, from_wrench, to_twist};
@@ -27,6 +30,7 @@ use correct::At;
 use flight::Flyer;
 use glam::DVec3;
 use kicks::Kicks;
+use pushes::Pushes;
 use system::System;
 
 /// Settings of solver `impulse`.
@@ -98,6 +102,7 @@ pub(crate) struct ImpulseWork {
     gripped: Option<Box<System>>,
     by_joint: ByJoint,
     kicks: Kicks,
+    pushes: Pushes,
     motion: Motion,
     goals: Goals,
     /// Changes of velocity wanted of the rows of each joint and grip.
@@ -106,8 +111,9 @@ pub(crate) struct ImpulseWork {
     owed: Vec<Vector>,
     /// The velocities that see it.
     mean: Vec<Twist>,
-    /// Velocities before the first correction.
+    /// Velocities before the first correction, and what contacts had been given.
     kicked: Vec<Twist>,
+    given: Vec<[f64; 3]>,
 }
 
 /// The bodies on their way.
@@ -146,6 +152,7 @@ impl ImpulseWork {
             gripped: None,
             by_joint: ByJoint::default(),
             kicks: Kicks::new(model),
+            pushes: Pushes::new(model),
             motion: Motion {
                 h: 0.0,
                 flyers: model.bodies().iter().map(flyer).collect(),
@@ -158,6 +165,7 @@ impl ImpulseWork {
             owed: vec![[0.0; 6]; n],
             mean: vec![Twist::ZERO; n],
             kicked: vec![Twist::ZERO; n],
+            given: Vec::new(),
         }
     }
 }
@@ -173,16 +181,17 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Impulse) -> Result<(
     no_drives("impulse", model, input)
 }
 
-/// One part `h` of a step, `after` seconds before the step's end.
+/// One part `h` of a step, `after` seconds before the step's end, with the contacts of its start.
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
     settings: Impulse,
     (h, after): (f64, f64),
+    contacts: &[Contact],
     state: &mut State,
     work: &mut ImpulseWork,
 ) -> Result<Report, Failure> {
-    let part = Part { model, input, settings, h, after, held: &input.grips, loose: &[] };
+    let part = Part { model, input, settings, h, after, contacts, held: &input.grips, loose: &[] };
     let mut done = if input.grips.is_empty() { part.run(state, work) } else { part.run_gripped(state, work) };
     let is_short = h * f64::from(input.substeps.max(1)) < GIVING_WAY * input.dt;
     if done.is_err() && !input.grips.is_empty() && is_short {
@@ -211,6 +220,7 @@ struct Part<'a> {
     settings: Impulse,
     h: f64,
     after: f64,
+    contacts: &'a [Contact],
     /// Grips held by rows.
     held: &'a [Grip],
     /// Grips that give way.
@@ -246,11 +256,14 @@ impl Part<'_> {
         work.motion.velocities.extend(start.bodies.iter().map(|b| b.velocity));
         work.kicks.gather((model, input), (start, &work.system.masses), &work.motion.velocities, h, self.loose);
         work.kick();
+        work.pushes.gather(model, start, self.contacts, &work.motion.drift, h);
         report.corrections = self.correct(At::Start(start), work, &mut report)?;
-        report.limits_active = work.kicks.limits_active;
+        report.limits_active = work.kicks.limits_active + work.pushes.limits_active();
 
         // End: the other half, and impulses that keep the joints from opening. Dampers there see the velocity changed by as much again as it was at the
         // start: about what it will be.
+        work.pushes.measure(&work.motion.velocities, &work.motion.drift);
+        work.pushes.land(model, &work.motion.end, h, self.settings.tolerance);
         work.motion.arrive(start, &mut work.mean);
         work.system.weigh(&work.motion.end.bodies);
         work.kicks.gather((model, input), (&work.motion.end, &work.system.masses), &work.mean, h, self.loose);

@@ -426,6 +426,39 @@ impl System {
         }
     }
 
+    /// The change of all velocities by these impulses on bodies: joints stay as they are, implicit forces answer.
+    pub(super) fn answer(&mut self, impulses: &[(usize, Vector)], change: &mut [Twist]) {
+        change.fill(Twist::ZERO);
+        self.x.fill([0.0; 6]);
+        match self.made_from.kind {
+            None => unreachable!("the system was factored"),
+            Some(Kind::Joints) => {
+                // ΔV = M⁻¹ w + M⁻¹ Jᵀ p with S p = −J M⁻¹ w
+                for (body, impulse) in impulses {
+                    let alone = self.masses[*body].answer(impulse);
+                    change[*body] = change[*body] + to_twist(&alone);
+                    for &(k, side) in &self.touching[self.first[*body]..self.first[*body + 1]] {
+                        add_scaled(&mut self.x[k], -1.0, &self.rows[k].side(side).times_vector(&alone));
+                    }
+                }
+                let x = &mut self.x[..self.held.len()];
+                self.joints.as_mut().expect("factored").factors.solve(x);
+                for (k, p) in x.iter().enumerate() {
+                    apply(&self.held[k], &self.rows[k], p, change);
+                }
+            }
+            Some(Kind::Bodies) => {
+                for (body, impulse) in impulses {
+                    add_scaled(&mut self.x[*body], 1.0, impulse);
+                }
+                self.bodies.as_mut().expect("factored").factors.solve(&mut self.x);
+                for (change, x) in change.iter_mut().zip(&self.x) {
+                    *change = to_twist(x);
+                }
+            }
+        }
+    }
+
     /// `J V` of one of the held.
     pub(super) fn rate(&self, k: usize, velocities: &[Twist]) -> Vector {
         let (held, rows) = (&self.held[k], &self.rows[k]);

@@ -97,6 +97,7 @@ pub(crate) fn takes(model: &Model, input: &Input, _settings: Reduced) -> Result<
     if let Some(&id) = model.topology().loops.first() {
         return Err(StepError::loops("reduced", model, id));
     }
+    crate::solver::no_hard_limits("reduced", model)?;
     crate::solver::no_grips("reduced", model, input)
 }
 

@@ -79,6 +79,7 @@ impl TreeWork {
 /// What solver `tree` does not take.
 pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), StepError> {
     crate::solver::no_drives("tree", model, input)?;
+    crate::solver::no_hard_limits("tree", model)?;
     if let TreeScheme::Midpoint(_) = settings.scheme {
         return Ok(());
     }

@@ -1,0 +1,257 @@
+//! What solvers do at contacts and hard limits: rest, friction, restitution, momentum, joints that stay closed, energy, speed.
+
+mod support;
+
+use glam::{DQuat, DVec3};
+use supple::measure::{energy, momentum};
+use supple::solver::impulse::Variant;
+use supple::*;
+use support::*;
+
+const G: f64 = 9.81;
+
+fn impulse() -> Solver {
+    Solver::Impulse(Impulse::default())
+}
+
+fn joint_by_joint() -> Solver {
+    Solver::Impulse(Impulse { variant: Variant::JointByJoint, ..Impulse::default() })
+}
+
+fn shapes() -> [(&'static str, Shape, f64); 3] {
+    [
+        ("sphere", Shape::sphere(0.1), 0.1),
+        ("box", Shape::cuboid(0.3, 0.2, 0.25), 0.1),
+        ("capsule", Shape::capsule(0.3, 0.08), 0.08),
+    ]
+}
+
+/// One body over a floor that slopes by `angle` about Z: down is −X.
+fn on_slope(shape: Shape, height: f64, angle: f64, material: Material) -> (Model, DVec3, DVec3) {
+    let turn = DQuat::from_rotation_z(angle);
+    let mut builder = ModelBuilder::new();
+    let pose = Pose::new(turn, turn * DVec3::Y * height);
+    builder.body(BodySpec::new("body").shape(shape, 1000.0).pose(pose).material(material));
+    let slope = Pose::new(turn, DVec3::ZERO);
+    builder.obstacle(ObstacleSpec::floor("floor", 0.0).pose(slope).material(material));
+    (builder.build().unwrap(), turn * DVec3::NEG_X, turn * DVec3::Y)
+}
+
+fn run_for(model: &Model, input: &Input, state: &mut State, seconds: f64, mut look: impl FnMut(&State, &Report)) {
+    let mut work = Work::new(model);
+    for n in 0..(seconds / input.dt).round() as usize {
+        let report = step(model, input, state, &mut work).unwrap_or_else(|e| panic!("step {n}: {e}"));
+        look(state, &report);
+    }
+}
+
+fn given(solver: Solver) -> Input {
+    Input { solver, contacts: Contacts::All, ..Input::default() }
+}
+
+fn total(model: &Model, input: &Input, state: &State) -> f64 {
+    energy(model, input, state).total()
+}
+
+#[test]
+fn what_is_dropped_comes_to_rest_and_stays() {
+    for solver in [impulse(), joint_by_joint()] {
+        for (name, shape, height) in shapes() {
+            let (model, ..) = on_slope(shape, height + 0.3, 0.0, Material::default());
+            let (input, mut state) = (given(solver), model.start());
+            let (mut lowest, mut before) = (f64::INFINITY, total(&model, &input, &state));
+            run_for(&model, &input, &mut state, 2.0, |state, _| {
+                lowest = lowest.min(state.bodies[0].position.y - height);
+                let now = total(&model, &input, state);
+                // rates are found to 1e-7 m/s
+                assert!(now <= before + 1e-7, "{name}: {before} to {now} J");
+                before = now;
+            });
+            // A part of a step ends where its shape touches: what is deeper is the second order of its turning.
+            assert!(lowest > -1e-4, "{name} sank by {lowest}");
+            let rest = state.clone();
+            run_for(&model, &input, &mut state, 5.0, |_, _| {});
+            let speed = state.bodies[0].velocity;
+            assert!(speed.linear.length() < 1e-5 && speed.angular.length() < 1e-4, "{name}: {speed:?}");
+            assert!(apart(&rest, &state) < 1e-5, "{name} crept by {}", apart(&rest, &state));
+        }
+    }
+}
+
+#[test]
+fn a_box_on_a_slope_sticks_below_the_angle_of_friction_and_slides_as_coulomb_says_above() {
+    let angle = 0.4f64;
+    for solver in [impulse(), joint_by_joint()] {
+        for (friction, slides) in [(1.05 * angle.tan(), false), (0.5 * angle.tan(), true), (0.0, true)] {
+            let shape = Shape::cuboid(0.3, 0.1, 0.3);
+            let (model, down, up) = on_slope(shape, 0.05, angle, Material::new(friction, 0.0));
+            let (input, mut state) = (given(solver), model.start());
+            run_for(&model, &input, &mut state, 1.0, |_, _| {});
+            let moved = state.bodies[0].position - model.start().bodies[0].position;
+            let expected = if slides { 0.5 * G * (angle.sin() - friction * angle.cos()) } else { 0.0 };
+            let off = (moved.dot(down) - expected).abs();
+            // The velocity is right at the ends of parts, so the way is too.
+            assert!(off < 1e-4 * expected.max(0.1), "friction {friction}: {moved} for {expected}");
+            assert!(moved.dot(up).abs() < 1e-6, "{moved}");
+        }
+    }
+}
+
+#[test]
+fn a_ball_rolls_down_a_slope_at_five_sevenths() {
+    let angle = 0.3f64;
+    let (model, down, _) = on_slope(Shape::sphere(0.1), 0.1, angle, Material::new(1.0, 0.0));
+    let (input, mut state) = (given(impulse()), model.start());
+    run_for(&model, &input, &mut state, 1.0, |_, _| {});
+    let way = state.bodies[0].position.dot(down);
+    let expected = 0.5 * G * angle.sin() * 5.0 / 7.0;
+    assert!((way / expected - 1.0).abs() < 1e-3, "{way} {expected}");
+}
+
+#[test]
+fn a_bouncing_ball_comes_back_to_the_height_that_restitution_allows() {
+    for solver in [impulse(), joint_by_joint()] {
+        for restitution in [0.3f64, 0.7, 1.0] {
+            let (model, ..) = on_slope(Shape::sphere(0.1), 1.1, 0.0, Material::new(0.5, restitution));
+            let (input, mut state) = (given(solver), model.start());
+            let (mut bounced, mut highest) = (false, 0.0f64);
+            run_for(&model, &input, &mut state, 1.0, |state, _| {
+                let body = &state.bodies[0];
+                bounced |= body.velocity.linear.y > 0.0;
+                if bounced {
+                    // the height it has, and would still gain
+                    let gain = body.velocity.linear.y.max(0.0).powi(2) / (2.0 * G);
+                    highest = highest.max(body.position.y - 0.1 + gain);
+                }
+            });
+            let expected = restitution * restitution;
+            assert!((highest / expected - 1.0).abs() < 1e-6, "{restitution}: {highest}");
+        }
+    }
+}
+
+#[test]
+fn two_bodies_that_collide_keep_their_momentum_and_part_as_restitution_says() {
+    for solver in [impulse(), joint_by_joint()] {
+        for restitution in [0.0, 0.5, 1.0] {
+            let material = Material::new(0.3, restitution);
+            let mut builder = ModelBuilder::new();
+            let big = Shape::cuboid(0.3, 0.2, 0.4);
+            builder.body(BodySpec::new("box").shape(big, 1000.0).material(material));
+            let ball = BodySpec::new("ball").shape(Shape::sphere(0.1), 1000.0).material(material);
+            builder.body(ball.pose(Pose::at(DVec3::new(0.6, 0.05, 0.02))));
+            let model = builder.build().unwrap();
+            let input = Input { gravity: DVec3::ZERO, ..given(solver) };
+            let mut state = model.start();
+            state.bodies[1].velocity = Twist::new(DVec3::new(-6.0, 0.5, 0.0), DVec3::new(0.0, 0.0, 20.0));
+            let (before, energy) = (momentum(&model, &state), total(&model, &input, &state));
+            let parting = |state: &State| {
+                let [a, b] = [0, 1].map(|i| &state.bodies[i]);
+                (b.velocity.linear - a.velocity.at(b.position - DVec3::X * 0.1 - a.position)).x
+            };
+            let mut parted = None;
+            run_for(&model, &input, &mut state, 0.3, |state, _| {
+                if state.bodies[0].velocity != Twist::ZERO && parted.is_none() {
+                    parted = Some(parting(state));
+                }
+                assert!(total(&model, &input, state) <= energy * (1.0 + 1e-9));
+            });
+            let after = momentum(&model, &state);
+            assert!((after.linear - before.linear).length() < 1e-12 * before.linear.length());
+            // The two points of a contact that is met in flight are apart by the way of a part: so is the angular momentum of its impulse.
+            assert!((after.angular - before.angular).length() < 2e-2 * before.angular.length(), "{before:?} {after:?}");
+            let expected = 6.0 * restitution;
+            // the point was found ahead of time, up to the way of a part from where they touch
+            assert!((parted.unwrap() - expected).abs() < 2e-2 * 6.0, "{restitution}: {parted:?}");
+        }
+    }
+}
+
+#[test]
+fn a_chain_dropped_on_the_floor_keeps_its_joints_closed_and_gains_nothing() {
+    let mut builder = ModelBuilder::new();
+    let turn = DQuat::from_rotation_z(0.5);
+    for k in 0..8 {
+        let pose = Pose::new(turn, turn * DVec3::X * (0.3 * k as f64) + DVec3::Y * 0.4);
+        builder.body(BodySpec::new(format!("link {k}")).shape(Shape::capsule(0.2, 0.05), 1000.0).pose(pose));
+        if k > 0 {
+            let at = turn * DVec3::X * (0.3 * k as f64 - 0.15) + DVec3::Y * 0.4;
+            let (child, parent) = (format!("link {k}"), format!("link {}", k - 1));
+            builder
+                .joint(JointSpec::new(format!("joint {k}"), JointMask::BALL, child.as_str(), parent.as_str()).at(at));
+        }
+    }
+    builder.obstacle(ObstacleSpec::floor("floor", 0.0));
+    let model = builder.build().unwrap();
+    let (input, mut state) = (given(impulse()), model.start());
+    let scale = total(&model, &input, &state);
+    let (mut highest, mut gap, mut lowest, mut excess) = (scale, 0.0f64, 0.0f64, 0.0f64);
+    run_for(&model, &input, &mut state, 4.0, |state, report| {
+        gap = gap.max(report.max_joint_gap);
+        let now = total(&model, &input, state);
+        excess = excess.max((now - highest) / scale);
+        highest = highest.min(now);
+        lowest = state.bodies.iter().map(|b| b.position.y - 0.05).fold(lowest, f64::min);
+    });
+    assert!(gap < 1e-6, "{gap}"); // the tolerance of the joints
+    let speed = state.bodies.iter().map(|b| b.velocity.linear.length()).fold(0.0, f64::max);
+    println!("gap {gap:e}, lowest {lowest:e}, speed {speed:e}, excess {excess:e}");
+    assert!(excess < 5e-3, "{excess}"); // of the step of second order, in the swings that the fall excites
+    assert!(lowest > -2e-3 && speed < 1e-3, "{lowest} {speed}");
+}
+
+#[test]
+fn a_moving_floor_carries_a_box_by_friction() {
+    let mut builder = ModelBuilder::new();
+    builder.body(BodySpec::new("box").shape(Shape::cuboid(0.2, 0.2, 0.2), 1000.0).pose(Pose::at(DVec3::Y * 0.1)));
+    builder.obstacle(ObstacleSpec::solid("belt", Shape::cuboid(20.0, 0.2, 2.0)).pose(Pose::at(DVec3::Y * -0.1)));
+    let model = builder.build().unwrap();
+    let (mut input, mut state, mut work) = (given(impulse()), model.start(), Work::new(&model));
+    let speed = 1.5;
+    for n in 0..120 {
+        let x = speed * input.dt * (n + 1) as f64;
+        let pose = Pose::at(DVec3::new(x, -0.1, 0.0));
+        input.obstacles = vec![Some(Target { pose, velocity: Twist::new(DVec3::X * speed, DVec3::ZERO) })];
+        step(&model, &input, &mut state, &mut work).unwrap();
+    }
+    let body = &state.bodies[0];
+    assert!((body.velocity.linear - DVec3::X * speed).length() < 1e-6, "{:?}", body.velocity);
+    // It slid until it had the belt's speed: v²/(2 μ g) behind.
+    let expected = speed * 2.0 - speed * speed / (2.0 * 0.6 * G);
+    assert!((body.position.x - expected).abs() < 0.01 * expected, "{} {expected}", body.position.x);
+}
+
+#[test]
+fn nothing_passes_through_a_floor_at_fifty_metres_a_second() {
+    for solver in [impulse(), joint_by_joint()] {
+        for (name, shape, height) in shapes() {
+            let (model, ..) = on_slope(shape, height + 0.51, 0.0, Material::default());
+            let (input, mut state) = (given(solver), model.start());
+            state.bodies[0].velocity = Twist::new(DVec3::new(3.0, -50.0, 0.0), DVec3::new(2.0, 5.0, -3.0));
+            run_for(&model, &input, &mut state, 0.5, |state, _| {
+                assert!(state.bodies[0].position.y > 0.5 * height, "{name} at {}", state.bodies[0].position);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_hard_limit_lets_nothing_pass_and_gives_nothing_back() {
+    let limits = |stops| Limits { angle: Some(Range::new(-0.5, 0.4)), stops, ..Limits::default() };
+    let model = on_world(JointMask::HINGE, DVec3::Y * 0.5, |joint| joint.axis(DVec3::Z).limits(limits(Stops::Hard)));
+    for solver in [impulse(), joint_by_joint()] {
+        let (input, mut state) = (given(solver), model.start());
+        state.bodies[0].velocity = Twist::new(DVec3::new(-2.0, 0.0, 0.0), DVec3::Z * 4.0);
+        let mut before = total(&model, &input, &state);
+        let mut largest = 0.0f64;
+        run_for(&model, &input, &mut state, 3.0, |state, report| {
+            largest = largest.max(state.joints[0].angle);
+            assert!(report.max_joint_gap < 1e-6);
+            let now = total(&model, &input, state);
+            assert!(now <= before + 1e-4, "{before} to {now}");
+            before = now;
+        });
+        assert!((0.399999..0.4 + 1e-6).contains(&largest), "{largest}");
+        assert!((state.joints[0].angle - 0.4).abs() < 1e-6 && state.bodies[0].velocity.angular.length() < 1e-6);
+    }
+}
