@@ -211,7 +211,7 @@ impl Force {
 }
 
 /// A row applied to a motion.
-fn along(row: Twist, motion: Twist) -> f64 {
+pub(crate) fn along(row: Twist, motion: Twist) -> f64 {
     row.linear.dot(motion.linear) + row.angular.dot(motion.angular)
 }
 

@@ -607,9 +607,6 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide
     let report = done?;
-    if work.contacts.contacts().is_empty() {
-        state.contacts.clear();
-    }
     state.last_dt = span.h;
     Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
 }
@@ -627,7 +624,10 @@ fn restoring(
         Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
     });
     match done {
-        Ok(_) => state.remembers = false,
+        Ok(_) => {
+            state.remembers = false;
+            state.contacts.clear();
+        }
         Err(_) => state.clone_from(start),
     }
     done

@@ -24,7 +24,7 @@ pub(crate) use collider::Colliders;
 
 use crate::input::{Contacts, Input};
 use crate::maths::{Pose, Twist};
-use crate::model::{BodyId, Model, ObstacleId, State};
+use crate::model::{BodyId, JointId, Model, ObstacleId, State};
 use broad::{Bounds, BoxTree};
 use collider::{Collider, Form};
 use distance::DistanceWork;
@@ -52,6 +52,13 @@ pub struct ContactKey {
     pub place: u32,
     /// Corner, pair of edges, or other feature of the two shapes.
     pub feature: u32,
+}
+
+impl ContactKey {
+    /// The key of an end of a joint's hard limits: after those of all contacts.
+    pub(crate) fn limit(joint: JointId, place: u32) -> ContactKey {
+        ContactKey { shape_a: u32::MAX, shape_b: joint.0, place, feature: 0 }
+    }
 }
 
 /// One point where body a touches something, or may soon.

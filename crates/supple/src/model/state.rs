@@ -67,7 +67,7 @@ pub struct State {
     pub bodies: Vec<BodyState>,
     /// By [`JointId`](super::JointId).
     pub joints: Vec<JointState>,
-    /// Contacts that pushed in the last part, in the order of their keys.
+    /// Contacts and hard limits that pushed in the last part, in the order of their keys.
     pub contacts: Vec<ContactMemory>,
 }
 

@@ -16,6 +16,7 @@ mod plan;
 mod sweep;
 
 use crate::contact::Contact;
+use crate::forces::{self, Stop};
 use crate::input::Input;
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
@@ -27,6 +28,7 @@ use crate::solver::{Impulses, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report, Span, StepError};
 use crate::watch::{Notes, Stage};
 use couple::Couple;
+use glam::DVec3;
 use midpoint::MidpointWork;
 use plan::{FLIPPED, Link, NONE, Plan};
 use sweep::{Keep, Measured, Sweep};
@@ -42,6 +44,8 @@ pub(crate) struct TreeWork {
     kkt: Option<kkt::KktWork>,
     midpoint: Option<MidpointWork>,
     general: Option<general::GeneralWork>,
+    /// Ends of hard limits that are near.
+    stops: Vec<Stop>,
 }
 
 /// The arrays of one character, for the instructions in use.
@@ -63,6 +67,7 @@ impl TreeWork {
             kkt: None,
             midpoint: None,
             general: None,
+            stops: Vec::new(),
         }
     }
 
@@ -79,10 +84,10 @@ impl TreeWork {
 /// What solver `tree` does not take.
 pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), StepError> {
     crate::solver::no_drives("tree", model, input)?;
-    crate::solver::no_hard_limits("tree", model)?;
     if let TreeScheme::Midpoint(_) = settings.scheme {
         return Ok(());
     }
+    crate::solver::no_hard_limits("tree", model)?;
     if let Some(&id) = model.topology().loops.first() {
         return Err(StepError::loops("tree", model, id));
     }
@@ -96,6 +101,21 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), 
 /// Whether a step is more than the tree alone can do.
 fn is_general(model: &Model, input: &Input) -> bool {
     !model.topology().is_tree() || !input.grips.is_empty()
+}
+
+/// The ends of hard limits that may be reached within h: closer than this angle or share of the model's size, or than twice their way.
+fn near_stops(model: &Model, state: &State, h: f64, reach: f64, stops: &mut Vec<Stop>) {
+    const NEAR: f64 = 0.2;
+    stops.clear();
+    forces::stops(model, state, |stop| {
+        let velocity = |body: BodyId| state.bodies[body.index()].velocity;
+        let rate = forces::along(stop.a, velocity(stop.child))
+            + stop.parent.map_or(0.0, |b| forces::along(stop.b, velocity(b)));
+        let size = if stop.a.linear == DVec3::ZERO { 1.0 } else { reach };
+        if stop.gap < (NEAR * size).max(-2.0 * h * rate) {
+            stops.push(stop);
+        }
+    });
 }
 
 /// One part of a step. On failure the state is as it was.
@@ -113,10 +133,13 @@ pub(crate) fn substep(
     let Span { h, after, .. } = span;
     let settings = Tree { impulses: notes.keeps(settings.impulses), ..settings };
     if let TreeScheme::Midpoint(mode) = settings.scheme {
-        if is_general(model, input) || !contacts.is_empty() {
+        near_stops(model, state, h, work.plan.reach, &mut work.stops);
+        if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty()) {
             let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
-            return general::substep(model, input, contacts, span, work.plan.reach, state, general);
+            let one_sided = (contacts, &work.stops[..]);
+            return general::substep(model, input, one_sided, span, work.plan.reach, state, general);
         }
+        state.contacts.clear();
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));
         let scratch = (&mut *midpoint, &mut *notes);
@@ -156,6 +179,7 @@ pub(crate) fn substep(
         }
     }?;
     state.remembers = false;
+    state.contacts.clear();
     Ok(report)
 }
 

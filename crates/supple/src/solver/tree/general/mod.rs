@@ -20,22 +20,23 @@
 //! near it. Redundant rows (a planar four-bar in space) make `J A⁻¹ Jᵀ` singular; μ is there for them, and what it changes is taken
 //! back by the passes of Newton's method, since their residual is that of the system without it.
 
+mod contacts;
 mod settle;
 mod system;
 mod touch;
 
-use crate::contact::{Contact, Other};
-use crate::forces::{self, Derivatives};
+use crate::contact::Contact;
+use crate::forces::{self, Derivatives, Stop};
 use crate::input::Input;
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
-use crate::model::{BodyId, ContactMemory, JointId, Model, State};
+use crate::model::{BodyId, JointId, Model, State};
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
+use contacts::Met;
 use glam::DVec3;
 use system::{Kept, Part, System, Weight};
-use touch::Touch;
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -48,8 +49,12 @@ pub(super) struct GeneralWork {
     momenta: Vec<Vector>,
     /// Poses at the end of the drift.
     poses: Vec<Pose>,
-    /// Impulses of contacts in (1), world axes, by contact; and how fast they parted at the start.
-    first_touches: Vec<(DVec3, f64)>,
+    /// What touches were at the start and gave in (1), by touch.
+    met: Vec<Met>,
+    /// By which bodies are pushed out of what they are too deep in, as a velocity over the part.
+    push: Vec<Vector>,
+    /// The state with the poses of the drift, for limits.
+    trial: State,
     /// The state to go back to.
     start: State,
 }
@@ -63,7 +68,9 @@ impl GeneralWork {
             second: vec![Wrench::ZERO; bodies],
             momenta: vec![[0.0; 6]; bodies],
             poses: vec![Pose::IDENTITY; bodies],
-            first_touches: Vec::new(),
+            met: Vec::new(),
+            push: vec![[0.0; 6]; bodies],
+            trial: model.start(),
             start: model.start(),
         }
     }
@@ -76,9 +83,6 @@ const PASSES: u32 = 25;
 /// Largest rotation of a body in a part \[rad\].
 const LARGEST_TURN: f64 = 1.0;
 
-/// A contact that closes slower than this many times what gravity gives in h does not bounce.
-const BOUNCE: f64 = 2.0;
-
 /// Growth of energy in a part that is still truncation, as a share of the energy at stake.
 const ENERGY_SLACK: f64 = 2e-4;
 
@@ -90,14 +94,14 @@ const HALVINGS_FOR_LOSS: u32 = 3;
 pub(super) fn substep(
     model: &Model,
     input: &Input,
-    contacts: &[Contact],
+    (contacts, stops): (&[Contact], &[Stop]),
     span: Span,
     reach: f64,
     state: &mut State,
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
     work.start.clone_from(state);
-    let part = Part { model, input, h: span.h, reach, contacts };
+    let part = Part { model, input, h: span.h, reach, contacts, stops };
     let done = work.advance(&part, span.halvings, state);
     if done.is_err() {
         state.clone_from(&work.start);
@@ -127,15 +131,17 @@ impl GeneralWork {
         let model = part.model;
         let mut report = Report { substeps: 1, ..Report::default() };
         self.system.fit(part);
-        let touching = !part.contacts.is_empty();
+        let touching = !(part.contacts.is_empty() && part.stops.is_empty());
         report.limits_active = self.weigh_forces(part, state);
         let kinetic = measure::kinetic_energy(model, state);
 
         // (1): the drift
+        if touching {
+            self.meet(part, state, &mut report)?;
+        }
         self.first_impulses(part, state);
         self.system.assemble_first(part, state, &self.forces);
         if touching {
-            self.meet(part, state);
             self.drift_touching(part, state, &mut report)?;
         } else {
             self.system.factor(model)?;
@@ -150,7 +156,6 @@ impl GeneralWork {
         }
         self.system.assemble_second(part, state);
         if touching {
-            self.leave(part, state);
             self.velocities_touching(part, state, &mut report)?;
         } else {
             self.system.factor(model)?;
@@ -218,7 +223,7 @@ impl GeneralWork {
         let (mut last, mut slow) = (f64::INFINITY, 0);
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
-            place(state, &self.system.v, h, &mut self.poses)?;
+            place(state, &self.system.v, None, h, &mut self.poses)?;
             let open = self.system.residual(part, state, &self.poses, &self.momenta);
             let missing = open.max(self.system.largest_momentum(part, state));
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
@@ -258,99 +263,6 @@ impl GeneralWork {
         }
     }
 
-    /// The contacts of the part as touches of (1), with the impulses they had at the end of the last part.
-    fn meet(&mut self, part: &Part<'_>, state: &State) {
-        let GeneralWork { system, first_touches, .. } = self;
-        system.touches.clear();
-        first_touches.clear();
-        let mut known = state.contacts.iter().peekable();
-        for contact in part.contacts {
-            let mut touch = Touch::contact(contact, &system.matrix);
-            let [lever_a, lever_b] = levers(contact, |i| state.bodies[i].pose());
-            touch.place(part.model, state, lever_a, lever_b);
-            while known.next_if(|k| k.key < contact.key).is_some() {}
-            if let Some(memory) = known.next_if(|k| k.key == contact.key) {
-                touch.start_from(memory.first * part.h);
-            }
-            let moving = touch.axes.transpose() * contact.obstacle_velocity;
-            touch.shift = [0.0, -moving.y, -moving.z];
-            system.touches.push(touch);
-        }
-        system.guess(state);
-        for touch in &system.touches {
-            let moving = touch.axes.transpose() * part.contacts[first_touches.len()].obstacle_velocity;
-            first_touches.push((DVec3::ZERO, touch.parting(&system.v)[0] - moving.x));
-        }
-    }
-
-    /// Solves (1) with contacts: bodies drift until they touch, no deeper than they are.
-    fn drift_touching(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
-        let GeneralWork { system, poses, momenta, first_touches, .. } = self;
-        let h = part.h;
-        system.settle(part, state, report, |system| {
-            place(state, &system.v, h, poses)?;
-            for k in 0..part.contacts.len() {
-                let contact = &part.contacts[k];
-                let gap = gap_at(contact, state, poses, h);
-                let parting = system.touches[k].parting(&system.v)[0];
-                system.touches[k].shift[0] = (gap - contact.gap.min(0.0)) / h - parting;
-            }
-            Ok(system.residual(part, state, poses, momenta))
-        })?;
-        for (first, touch) in first_touches.iter_mut().zip(&system.touches) {
-            first.0 = touch.impulse();
-        }
-        self.momenta_of_drift(part, state);
-        Ok(())
-    }
-
-    /// The contacts that were reached as touches of (2): they part no slower than a bounce asks.
-    fn leave(&mut self, part: &Part<'_>, state: &State) {
-        let GeneralWork { system, first_touches, poses, start, .. } = self;
-        let resting = BOUNCE * part.h * part.input.gravity.length();
-        let mut known = start.contacts.iter().peekable();
-        for (k, contact) in part.contacts.iter().enumerate() {
-            let touch = &mut system.touches[k];
-            let (impulse, parted) = first_touches[k];
-            let gap = gap_at(contact, start, poses, part.h);
-            touch.acts = impulse != DVec3::ZERO || gap <= 1e-9 * part.reach;
-            let [lever_a, lever_b] = levers_after(contact, start, state);
-            touch.place(part.model, state, lever_a, lever_b);
-            while known.next_if(|k| k.key < contact.key).is_some() {}
-            let memory = known.next_if(|k| k.key == contact.key);
-            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.second * part.h));
-            let moving = touch.axes.transpose() * contact.obstacle_velocity;
-            let bounce = if parted < -resting { contact.restitution * parted } else { 0.0 };
-            touch.shift = [bounce - moving.x, -moving.y, -moving.z];
-        }
-    }
-
-    /// Solves (2) with contacts.
-    fn velocities_touching(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
-        let GeneralWork { system, momenta, second, .. } = self;
-        system.start_second();
-        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
-        system.end_second();
-        done
-    }
-
-    /// Keeps the impulses of contacts for the next part.
-    fn remember(&mut self, part: &Part<'_>, state: &mut State, report: &mut Report) {
-        state.contacts.clear();
-        for ((contact, touch), (first, _)) in part.contacts.iter().zip(&self.system.touches).zip(&self.first_touches) {
-            let second = if touch.acts { touch.impulse() } else { DVec3::ZERO };
-            if *first != DVec3::ZERO || second != DVec3::ZERO {
-                state.contacts.push(ContactMemory {
-                    key: contact.key,
-                    first: *first / part.h,
-                    second: second / part.h,
-                });
-            }
-            let gap = gap_at(contact, &self.start, &self.poses, part.h);
-            report.max_penetration = report.max_penetration.max(-gap);
-        }
-    }
-
     /// S' of (2): what resolved forces, gravity and wrenches gave in (1), once more.
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
@@ -372,7 +284,7 @@ impl GeneralWork {
     /// Fails when the energy of motion has changed by other than the work of the forces. A part that may not be halved any more is
     /// slowed down instead, and a loss is accepted after a few halvings.
     fn check_energy(&self, part: &Part<'_>, halvings: u32, before: f64, state: &mut State) -> Result<(), Failure> {
-        let &Part { model, input, h, reach, contacts } = part;
+        let &Part { model, input, h, reach, contacts, stops } = part;
         let after = measure::kinetic_energy(model, state);
         let v = |id: usize| to_twist(&self.system.v[id]);
         let resolved: f64 = self.second.iter().enumerate().map(|(i, s)| 2.0 * s.power(v(i))).sum();
@@ -381,17 +293,14 @@ impl GeneralWork {
             on_a.power(v(kept.a.index())) + kept.b.map_or(0.0, |b| on_b.power(v(b.index())))
         });
         // What moving obstacles give; contacts take besides.
-        let obstacles =
-            contacts.iter().zip(&self.first_touches).zip(&self.system.touches).map(|((c, (first, _)), touch)| {
-                let second = if touch.acts { touch.impulse() } else { DVec3::ZERO };
-                (*first + second).dot(c.obstacle_velocity)
-            });
+        let obstacles = contacts.iter().zip(&self.met).zip(&self.system.touches);
+        let obstacles = obstacles.map(|((c, met), touch)| (met.impulse + touch.impulse()).dot(c.obstacle_velocity));
         let work = resolved + backward.sum::<f64>() + obstacles.sum::<f64>();
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
         if gain.is_nan()
             || (gain > slack && halvings > 0)
-            || (gain < -slack && contacts.is_empty() && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+            || (gain < -slack && contacts.is_empty() && stops.is_empty() && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
         {
             return Err(Failure::Energy(fastest(model, state)));
         }
@@ -429,10 +338,10 @@ fn fastest(model: &Model, state: &State) -> BodyId {
     BodyId(most.1 as u32)
 }
 
-/// Where the bodies are after drifting with v for h.
-fn place(state: &State, v: &[Vector], h: f64, poses: &mut [Pose]) -> Result<(), Failure> {
+/// Where the bodies are after drifting with v for h, and being pushed out besides.
+fn place(state: &State, v: &[Vector], push: Option<&[Vector]>, h: f64, poses: &mut [Pose]) -> Result<(), Failure> {
     for (i, (s, v)) in state.bodies.iter().zip(v).enumerate() {
-        let v = to_twist(v);
+        let v = to_twist(v) + push.map_or(Twist::ZERO, |push| to_twist(&push[i]));
         let turn = v.angular * h;
         let size = turn.length();
         if size.is_nan() || size > LARGEST_TURN {
@@ -442,44 +351,4 @@ fn place(state: &State, v: &[Vector], h: f64, poses: &mut [Pose]) -> Result<(), 
         poses[i] = Pose::new(rotation, s.position + v.linear * h);
     }
     Ok(())
-}
-
-/// From both bodies' centres of mass to their points of a contact, at the poses it was found at.
-fn levers(contact: &Contact, pose: impl Fn(usize) -> Pose) -> [DVec3; 2] {
-    let a = pose(contact.a.index()).rotation * contact.point_in_a;
-    let b = match contact.b {
-        Other::Body(b) => pose(b.index()).rotation * contact.point_in_b,
-        Other::Obstacle(_) => DVec3::ZERO,
-    };
-    [a, b]
-}
-
-/// The same when the bodies have moved on from `start`; what is round does not turn with them.
-fn levers_after(contact: &Contact, start: &State, now: &State) -> [DVec3; 2] {
-    let carried = |i: usize, point: DVec3, round: DVec3| {
-        let (then, now) = (&start.bodies[i], &now.bodies[i]);
-        now.orientation * (point - then.orientation.conjugate() * round) + round
-    };
-    let a = carried(contact.a.index(), contact.point_in_a, contact.round_a);
-    let b = match contact.b {
-        Other::Body(b) => carried(b.index(), contact.point_in_b, contact.round_b),
-        Other::Obstacle(_) => DVec3::ZERO,
-    };
-    [a, b]
-}
-
-/// How far apart the sides of a contact are along its normal when the bodies have moved from `start` to `poses` in h.
-fn gap_at(contact: &Contact, start: &State, poses: &[Pose], h: f64) -> f64 {
-    let moved = |i: usize, point: DVec3, round: DVec3| {
-        let (then, now) = (&start.bodies[i], &poses[i]);
-        let core = point - then.orientation.conjugate() * round;
-        // what the point has moved by
-        (now.translation - then.position) + (now.rotation * core - then.orientation * core)
-    };
-    let a = moved(contact.a.index(), contact.point_in_a, contact.round_a);
-    let b = match contact.b {
-        Other::Body(b) => moved(b.index(), contact.point_in_b, contact.round_b),
-        Other::Obstacle(_) => contact.obstacle_velocity * h,
-    };
-    contact.gap + contact.normal.dot(a - b)
 }

@@ -2,7 +2,7 @@
 
 use super::touch::Touch;
 use crate::contact::{Contact, Other};
-use crate::forces::{Force, PairBlock};
+use crate::forces::{Force, PairBlock, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, log, turned_inertia};
@@ -22,6 +22,8 @@ pub(super) struct Part<'a> {
     /// Size of the model \[m\].
     pub(super) reach: f64,
     pub(super) contacts: &'a [Contact],
+    /// Ends of hard limits that are near.
+    pub(super) stops: &'a [Stop],
 }
 
 /// How a force enters, (3) of the module.

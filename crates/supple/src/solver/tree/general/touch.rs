@@ -18,6 +18,7 @@
 //! goes on as sliding. A limit is a contact without friction whose tangent rows are zero.
 
 use crate::contact::{Contact, Other};
+use crate::forces::Stop;
 use crate::maths::Twist;
 use crate::maths::block::{Block, Vector, add_scaled, from_twist};
 use crate::maths::sparse::{Slot, Sparse};
@@ -47,13 +48,14 @@ pub(super) struct Touch {
     pub(super) a: usize,
     pub(super) b: Option<usize>,
     /// Normal and tangents, world axes.
-    pub(super) axes: DMat3,
+    axes: DMat3,
     /// Rows of a and b: velocities become those of (4).
     rows_a: [Vector; 3],
     rows_b: [Vector; 3],
     /// Where the blocks of a, b and both are.
     at: [Slot; 3],
     friction: f64,
+    kept_friction: f64,
     /// r
     weight: f64,
     /// s
@@ -74,20 +76,30 @@ pub(super) struct Touch {
 impl Touch {
     /// A contact; its rows are set by [`place`](Self::place).
     pub(super) fn contact(contact: &Contact, matrix: &Sparse) -> Touch {
-        let a = contact.a.index();
         let b = match contact.b {
             Other::Body(id) => Some(id.index()),
             Other::Obstacle(_) => None,
         };
         let (u, w) = contact.normal.any_orthonormal_pair();
+        let axes = DMat3::from_cols(contact.normal, u, w);
+        Touch::new(contact.a.index(), b, axes, contact.friction, matrix)
+    }
+
+    /// An end of a hard limit; its row is set by [`place_stop`](Self::place_stop). Its impulse is along X.
+    pub(super) fn stop(stop: &Stop, matrix: &Sparse) -> Touch {
+        Touch::new(stop.child.index(), stop.parent.map(|b| b.index()), DMat3::IDENTITY, 0.0, matrix)
+    }
+
+    fn new(a: usize, b: Option<usize>, axes: DMat3, friction: f64, matrix: &Sparse) -> Touch {
         Touch {
             a,
             b,
-            axes: DMat3::from_cols(contact.normal, u, w),
+            axes,
             rows_a: [[0.0; 6]; 3],
             rows_b: [[0.0; 6]; 3],
             at: [matrix.slot(a, a), matrix.slot(b.unwrap_or(a), b.unwrap_or(a)), matrix.slot(a, b.unwrap_or(a))],
-            friction: contact.friction,
+            friction,
+            kept_friction: friction,
             weight: 0.0,
             shift: [0.0; 3],
             law: Law::Grips,
@@ -125,13 +137,37 @@ impl Touch {
         self.weight = WEIGHT / softness;
     }
 
+    /// The row of a limit, and the weight that fits it.
+    pub(super) fn place_stop(&mut self, model: &Model, state: &State, stop: &Stop) {
+        self.rows_a[0] = from_twist(stop.a);
+        self.rows_b[0] = from_twist(stop.b);
+        let mut softness = 0.0;
+        for (body, row) in [(Some(self.a), stop.a), (self.b, stop.b)] {
+            let Some(i) = body else { continue };
+            let (body, s) = (&model.bodies()[i], &state.bodies[i]);
+            let turn = s.orientation.conjugate() * row.angular;
+            softness += row.linear.length_squared() / body.mass + turn.dot(body.inertia.inverse() * turn);
+        }
+        self.weight = if softness > 0.0 { WEIGHT / softness } else { 0.0 };
+    }
+
     fn rows_times(&self, v: &[Vector]) -> [f64; 3] {
         std::array::from_fn(|k| dot(&self.rows_a[k], &v[self.a]) + self.b.map_or(0.0, |b| dot(&self.rows_b[k], &v[b])))
     }
 
-    /// The velocity (4) without its shift.
-    pub(super) fn parting(&self, v: &[Vector]) -> [f64; 3] {
-        self.rows_times(v)
+    /// How fast its sides part along the normal at v, the other side of a contact with an obstacle standing still.
+    pub(super) fn parting(&self, v: &[Vector]) -> f64 {
+        dot(&self.rows_a[0], &v[self.a]) + self.b.map_or(0.0, |b| dot(&self.rows_b[0], &v[b]))
+    }
+
+    /// Sets s so that σ_N at v is this: the gap that v leads to, divided by h.
+    pub(super) fn set_gap(&mut self, rate: f64, v: &[Vector]) {
+        self.shift[0] = rate - self.parting(v);
+    }
+
+    /// σ is the velocity against an other side that moves.
+    pub(super) fn move_other_side(&mut self, velocity: DVec3) {
+        self.shift = (self.axes.transpose() * -velocity).to_array();
     }
 
     /// σ, f and P at v.
@@ -213,7 +249,7 @@ impl Touch {
             Law::Grips => 0.0,
             Law::Slides(radius) => (radius - self.friction * n).abs() / self.weight,
         };
-        change / self.weight + edge
+        if self.weight > 0.0 { change / self.weight + edge } else { 0.0 }
     }
 
     /// Whether the impulse is on the edge of the cone.
@@ -228,6 +264,23 @@ impl Touch {
         self.weight *= GROWTH;
         if self.law != Law::Grips || self.is_at_edge(AT_EDGE) {
             self.law = Law::Slides(self.friction * self.force[0]);
+        }
+    }
+
+    /// Starts from nothing, as if there were no friction, until [`restore_friction`](Self::restore_friction).
+    pub(super) fn start_without_friction(&mut self) {
+        (self.kept_friction, self.friction) = (self.friction, 0.0);
+        self.start_from(DVec3::ZERO);
+    }
+
+    pub(super) fn restore_friction(&mut self) {
+        self.friction = self.kept_friction;
+    }
+
+    /// A touch that did not take part gave nothing.
+    pub(super) fn forget_idle(&mut self) {
+        if !self.acts {
+            self.force = [0.0; 3];
         }
     }
 

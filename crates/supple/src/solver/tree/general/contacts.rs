@@ -1,0 +1,245 @@
+//! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
+
+use super::system::{Part, System};
+use super::touch::Touch;
+use super::{GeneralWork, place};
+use crate::contact::{Contact, ContactKey, Other};
+use crate::forces;
+use crate::maths::Pose;
+use crate::model::{ContactMemory, State};
+use crate::step::{Failure, Report};
+use glam::DVec3;
+
+/// A contact that closes slower than this many times what gravity gives in h does not bounce.
+const BOUNCE: f64 = 2.0;
+/// Deeper than this share of the model's size, bodies are pushed out: by this share of the depth in a part, and no farther than this
+/// share of the model's size.
+const SLOP: f64 = 1e-5;
+const RECOVERY: f64 = 0.25;
+const FARTHEST: f64 = 0.01;
+/// A limit that is as near as this share of the model's size or this angle is closed.
+const REACHED: f64 = 1e-9;
+
+/// What a touch was at the start of the part and gave in (1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    key: ContactKey,
+    /// The gap that the drift may leave \[m or rad\]: 0, or below 0 what was too deep at the start.
+    floor: f64,
+    /// How fast its sides parted at the start \[m/s or rad/s\].
+    parted: f64,
+    /// Its impulse in (1), world axes.
+    pub(super) impulse: DVec3,
+}
+
+impl GeneralWork {
+    /// Makes the contacts and limits of the part touches, and finds how far bodies must be pushed out.
+    pub(super) fn meet(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+        let GeneralWork { system, met, .. } = self;
+        system.guess(state);
+        system.touches.clear();
+        met.clear();
+        for contact in part.contacts {
+            let touch = Touch::contact(contact, &system.matrix);
+            system.touches.push(touch);
+            met.push(Met { key: contact.key, floor: contact.gap.min(0.0), parted: 0.0, impulse: DVec3::ZERO });
+        }
+        for stop in part.stops {
+            system.touches.push(Touch::stop(stop, &system.matrix));
+            let key = ContactKey::limit(stop.joint, stop.place as u32);
+            met.push(Met { key, floor: stop.gap.min(0.0), parted: 0.0, impulse: DVec3::ZERO });
+        }
+        place_touches(part, state, state, system);
+        for (k, (met, touch)) in met.iter_mut().zip(&system.touches).enumerate() {
+            let moving = part.contacts.get(k).map_or(0.0, |c| c.normal.dot(c.obstacle_velocity));
+            met.parted = touch.parting(&system.v) - moving;
+        }
+        self.push_out(part, state, report)
+    }
+
+    /// Finds the least motion, measured by mass, that takes bodies out of what they are too deep in with joints closed. It moves poses
+    /// and no velocities, so that no energy of motion comes of it.
+    fn push_out(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+        self.push.fill([0.0; 6]);
+        let &Part { h, reach, contacts, .. } = part;
+        let deep = |contact: &Contact| (RECOVERY * (-contact.gap - SLOP * reach)).min(FARTHEST * reach);
+        if !contacts.iter().any(|c| deep(c) > 0.0) {
+            return Ok(());
+        }
+        let GeneralWork { system, met, push, momenta, second, .. } = self;
+        system.v.fill([0.0; 6]);
+        system.assemble_second(part, state);
+        system.start_second();
+        momenta.fill([0.0; 6]);
+        second.fill(crate::maths::Wrench::ZERO);
+        for (k, touch) in system.touches.iter_mut().enumerate() {
+            touch.start_without_friction();
+            let gap = contacts.get(k).map_or_else(|| part.stops[k - contacts.len()].gap.max(0.0), |c| c.gap.max(0.0));
+            let wanted = contacts.get(k).map_or(0.0, |c| deep(c).max(0.0));
+            touch.shift = [(gap - wanted) / h, 0.0, 0.0];
+        }
+        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
+        push.copy_from_slice(&system.v);
+        for (touch, met) in system.touches.iter_mut().zip(met) {
+            touch.restore_friction();
+            if met.floor < 0.0 {
+                met.floor = (met.floor + h * touch.parting(push)).min(0.0);
+            }
+        }
+        system.guess(state);
+        done
+    }
+
+    /// Solves (1) with contacts: bodies drift until they touch, no deeper than they are.
+    pub(super) fn drift_touching(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        report: &mut Report,
+    ) -> Result<(), Failure> {
+        let GeneralWork { system, poses, momenta, met, push, trial, .. } = self;
+        let h = part.h;
+        let mut known = state.contacts.iter().peekable();
+        for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
+            let memory = remembered(&mut known, &met.key);
+            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.first * h));
+            if let Some(contact) = part.contacts.get(k) {
+                touch.move_other_side(contact.obstacle_velocity);
+            }
+        }
+        if !part.stops.is_empty() {
+            trial.clone_from(state);
+        }
+        system.settle(part, state, report, |system| {
+            place(state, &system.v, Some(push), h, poses)?;
+            for (k, contact) in part.contacts.iter().enumerate() {
+                let gap = gap_at(contact, state, poses, h);
+                system.touches[k].set_gap((gap - met[k].floor) / h, &system.v);
+            }
+            if !part.stops.is_empty() {
+                for (body, pose) in trial.bodies.iter_mut().zip(poses.iter()) {
+                    (body.position, body.orientation) = (pose.translation, pose.rotation);
+                }
+                each_stop(part, trial, |k, stop| {
+                    let k = part.contacts.len() + k;
+                    system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
+                });
+            }
+            Ok(system.residual(part, state, poses, momenta))
+        })?;
+        for (met, touch) in met.iter_mut().zip(&system.touches) {
+            met.impulse = touch.impulse();
+        }
+        self.momenta_of_drift(part, state);
+        Ok(())
+    }
+
+    /// Solves (2) with the contacts that were reached; the state is at the end of the drift.
+    pub(super) fn velocities_touching(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        report: &mut Report,
+    ) -> Result<(), Failure> {
+        let GeneralWork { system, momenta, second, met, poses, start, .. } = self;
+        let resting = BOUNCE * part.h * part.input.gravity.length();
+        place_touches(part, start, state, system);
+        let mut known = start.contacts.iter().peekable();
+        for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
+            let memory = remembered(&mut known, &met.key);
+            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.second * part.h));
+            touch.shift = [0.0; 3];
+            touch.acts = met.impulse != DVec3::ZERO;
+            if let Some(contact) = part.contacts.get(k) {
+                touch.acts |= gap_at(contact, start, poses, part.h) <= REACHED * part.reach;
+                touch.move_other_side(contact.obstacle_velocity);
+                if met.parted < -resting {
+                    touch.shift[0] += contact.restitution * met.parted;
+                }
+            }
+        }
+        each_stop(part, state, |k, stop| system.touches[part.contacts.len() + k].acts |= stop.gap <= REACHED);
+        system.start_second();
+        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
+        system.end_second();
+        for touch in &mut system.touches {
+            touch.forget_idle();
+        }
+        done
+    }
+
+    /// Keeps the impulses of touches for the next part.
+    pub(super) fn remember(&mut self, part: &Part<'_>, state: &mut State, report: &mut Report) {
+        state.contacts.clear();
+        for (touch, met) in self.system.touches.iter().zip(&self.met) {
+            let (first, second) = (met.impulse, touch.impulse());
+            if first != DVec3::ZERO || second != DVec3::ZERO {
+                let (first, second) = (first / part.h, second / part.h);
+                state.contacts.push(ContactMemory { key: met.key, first, second });
+            }
+        }
+        for contact in part.contacts {
+            let gap = gap_at(contact, &self.start, &self.poses, part.h);
+            report.max_penetration = report.max_penetration.max(-gap);
+        }
+    }
+}
+
+/// The memory of a contact, keys being asked for in their order.
+fn remembered<'s>(
+    known: &mut std::iter::Peekable<std::slice::Iter<'s, ContactMemory>>,
+    key: &ContactKey,
+) -> Option<&'s ContactMemory> {
+    while known.next_if(|k| k.key < *key).is_some() {}
+    known.next_if(|k| k.key == *key)
+}
+
+/// Rows of all touches at the poses of `now`; contacts were found at those of `start`.
+fn place_touches(part: &Part<'_>, start: &State, now: &State, system: &mut System) {
+    for (k, contact) in part.contacts.iter().enumerate() {
+        let carried = |i: usize, point: DVec3, round: DVec3| {
+            let (then, now) = (&start.bodies[i], &now.bodies[i]);
+            now.orientation * (point - then.orientation.conjugate() * round) + round
+        };
+        let lever_a = carried(contact.a.index(), contact.point_in_a, contact.round_a);
+        let lever_b = match contact.b {
+            Other::Body(b) => carried(b.index(), contact.point_in_b, contact.round_b),
+            Other::Obstacle(_) => DVec3::ZERO,
+        };
+        system.touches[k].place(part.model, now, lever_a, lever_b);
+    }
+    each_stop(part, now, |k, stop| {
+        system.touches[part.contacts.len() + k].place_stop(part.model, now, stop);
+    });
+}
+
+/// Calls `visit` with each stop of the part at another state, and its place among them.
+fn each_stop(part: &Part<'_>, state: &State, mut visit: impl FnMut(usize, &forces::Stop)) {
+    let mut next = 0;
+    if part.stops.is_empty() {
+        return;
+    }
+    forces::stops(part.model, state, |stop| {
+        let asked = part.stops.get(next).is_some_and(|s| (s.joint, s.place) == (stop.joint, stop.place));
+        if asked {
+            visit(next, &stop);
+            next += 1;
+        }
+    });
+}
+
+/// How far apart the sides of a contact are along its normal when the bodies have moved from `start` to `poses` in h. What is round
+/// does not turn with its body.
+fn gap_at(contact: &Contact, start: &State, poses: &[Pose], h: f64) -> f64 {
+    let moved = |i: usize, point: DVec3, round: DVec3| {
+        let (then, now) = (&start.bodies[i], &poses[i]);
+        let core = point - then.orientation.conjugate() * round;
+        (now.translation - then.position) + (now.rotation * core - then.orientation * core)
+    };
+    let a = moved(contact.a.index(), contact.point_in_a, contact.round_a);
+    let b = match contact.b {
+        Other::Body(b) => moved(b.index(), contact.point_in_b, contact.round_b),
+        Other::Obstacle(_) => contact.obstacle_velocity * h,
+    };
+    contact.gap + contact.normal.dot(a - b)
+}
