@@ -1,6 +1,6 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
-use super::system::{Part, System};
+use super::system::{Middle, Part, System};
 use super::touch::Touch;
 use super::{GeneralWork, place};
 use crate::contact::{Contact, ContactKey, Other};
@@ -125,12 +125,12 @@ impl GeneralWork {
                     system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
                 });
             }
-            Ok(system.residual(part, state, poses, momenta))
+            Ok(system.residual(part, Middle::Foretold, state, poses, momenta))
         })?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();
         }
-        self.momenta_of_drift(part, state);
+        self.momenta_of_drift(part, Middle::Foretold, state);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ use crate::model::{BodyId, JointId, Model, State};
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
 use contacts::Met;
 use glam::DVec3;
-use system::{Kept, Part, System, Weight};
+use system::{Kept, Middle, Part, System, Weight};
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -140,7 +140,8 @@ impl GeneralWork {
             self.meet(part, state, &mut report)?;
         }
         self.first_impulses(part, state);
-        self.system.assemble_first(part, state, &self.forces);
+        let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
+        self.system.assemble_first(part, middle, state, &self.forces);
         if touching {
             self.drift_touching(part, state, &mut report)?;
         } else {
@@ -224,7 +225,7 @@ impl GeneralWork {
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
-            let open = self.system.residual(part, state, &self.poses, &self.momenta);
+            let open = self.system.residual(part, Middle::OfDrift, state, &self.poses, &self.momenta);
             let missing = open.max(self.system.largest_momentum(part, state));
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
@@ -247,18 +248,17 @@ impl GeneralWork {
             }
             last = correction;
         }
-        self.momenta_of_drift(part, state);
+        self.momenta_of_drift(part, Middle::OfDrift, state);
         Ok(())
     }
 
     /// p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance.
-    fn momenta_of_drift(&mut self, part: &Part<'_>, state: &State) {
-        let &Part { model, h, .. } = part;
-        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+    fn momenta_of_drift(&mut self, part: &Part<'_>, middle: Middle, state: &State) {
+        let model = part.model;
+        for (i, body) in model.bodies().iter().enumerate() {
             let v = to_twist(&self.system.v[i]);
-            let middle = exp(v.angular * (0.5 * h)) * s.orientation;
-            let angular = turned_inertia(middle, body.inertia) * v.angular;
-            self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, angular));
+            let spin = self.system.spin(part, middle, state, i);
+            self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, spin));
             add_scaled(&mut self.momenta[i], 1.0, self.system.missing(i));
         }
     }

@@ -2,15 +2,17 @@
 
 use super::TOLERANCE;
 use super::system::{Part, System};
-use crate::maths::block::{add_scaled, to_twist};
+use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::State;
 use crate::step::{Failure, Report};
 
 /// Passes in all, and rounds of (5) within them.
 const PASSES: u32 = 60;
 const ROUNDS: u32 = 30;
-/// Rounds end when (4) holds to this share of the model's size in h.
-const CONTACT_TOLERANCE: f64 = 1e-8;
+/// Rounds end when (4) holds to this share of the speed at hand.
+const CONTACT_TOLERANCE: f64 = 1e-7;
+/// What gaps cannot be told to, as a share of the model's size.
+const ROUNDING: f64 = 1e-11;
 /// Joints nearer to closed than this are kept as they are while a line is searched.
 const NEARLY_CLOSED: f64 = 1e-6;
 
@@ -24,19 +26,22 @@ impl System {
         report: &mut Report,
         mut residual: impl FnMut(&mut System) -> Result<f64, Failure>,
     ) -> Result<(), Failure> {
+        let speed = self.speed_at_hand(part);
+        let enough = (TOLERANCE * (speed * part.h / part.reach).min(1.0)).max(ROUNDING);
         let mut rounds = 0;
         for pass in 0..PASSES {
             let open = residual(self)?;
             self.plain.copy_from_slice(&self.x);
             self.push();
-            let missing = open.max(self.largest_momentum(part, state));
-            if !missing.is_finite() {
+            let missing = self.largest_momentum(part, state);
+            if !(open.is_finite() && missing.is_finite()) {
                 break;
             }
             let off = self.touches.iter().filter(|t| t.acts).map(|t| t.off()).fold(0.0, f64::max);
-            let off = off * part.h / part.reach;
-            if pass > 0 && missing < TOLERANCE.max(if open < TOLERANCE { 0.1 * off } else { 0.0 }) {
-                if off < CONTACT_TOLERANCE && missing < TOLERANCE {
+            // Early rounds need not be exact.
+            let enough_for_now = enough.max(0.1 * off * part.h / part.reach);
+            if pass > 0 && open < TOLERANCE && missing <= enough_for_now {
+                if off <= CONTACT_TOLERANCE * speed && missing <= enough {
                     report.iterations += pass;
                     return Ok(());
                 }
@@ -77,6 +82,16 @@ impl System {
             return Ok(());
         }
         Err(self.widest_open(part.model))
+    }
+
+    /// The fastest velocity at v, or what a fall of the model's size gives \[m/s\].
+    fn speed_at_hand(&self, part: &Part<'_>) -> f64 {
+        let speed = |v: &Vector| {
+            let v = to_twist(v);
+            v.linear.length().max(v.angular.length() * part.reach)
+        };
+        let fastest = self.v.iter().map(speed).fold(0.0, f64::max);
+        fastest.max((part.input.gravity.length() * part.reach).sqrt()).min(part.reach / part.h).max(f64::MIN_POSITIVE)
     }
 
     /// Adds the impulses of touches at v to what is missing.

@@ -5,11 +5,11 @@ use crate::contact::{Contact, Other};
 use crate::forces::{Force, PairBlock, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
-use crate::maths::rotation::{exp, log, turned_inertia};
+use crate::maths::rotation::{exp, log, skew, turned_inertia};
 use crate::maths::sparse::{Ldl, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Row, Sides};
-use crate::model::{BodyId, JointId, Model, State};
+use crate::model::{Body, BodyId, BodyState, JointId, Model, State};
 use crate::step::Failure;
 use glam::{DMat3, DVec3};
 
@@ -24,6 +24,46 @@ pub(super) struct Part<'a> {
     pub(super) contacts: &'a [Contact],
     /// Ends of hard limits that are near.
     pub(super) stops: &'a [Stop],
+}
+
+/// Whose pose in the middle of the drift gives the inertia of p(v).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Middle {
+    /// That of the drift itself: (1) is not linear in v, and keeps the energy of what spins.
+    OfDrift,
+    /// That of the body turning freely: (1) is linear in v, and the same where nothing acts. Where contacts push there is no such energy to keep,
+    /// and a slender body that spins would make Newton's method slow.
+    Foretold,
+}
+
+/// The inertia of a body in the middle of a drift with the angular velocity w.
+fn middle_inertia(body: &Body, start: &BodyState, w: DVec3, h: f64) -> DMat3 {
+    turned_inertia(exp(w * (0.5 * h)) * start.orientation, body.inertia)
+}
+
+/// The angular velocity with which a body would drift if nothing acted: `I(½h w) w = I(0) w0`, by Newton's method.
+///
+/// ```text
+/// δ(I w) = I δw + ½h (δw × I w − I (δw × w))
+/// ```
+fn free_turn(body: &Body, start: &BodyState, h: f64) -> DVec3 {
+    let w0 = start.velocity.angular;
+    let momentum = turned_inertia(start.orientation, body.inertia) * w0;
+    let mut w = w0;
+    for _ in 0..20 {
+        let inertia = middle_inertia(body, start, w, h);
+        let missing = momentum - inertia * w;
+        let turning = inertia * skew(w) - skew(inertia * w);
+        let step = (inertia + turning * (0.5 * h)).inverse() * missing;
+        if !step.is_finite() {
+            return w0;
+        }
+        w += step;
+        if step.length() <= 1e-13 * w.length() {
+            return w;
+        }
+    }
+    if (w - w0).length() * h < 0.5 { w } else { w0 }
 }
 
 /// How a force enters, (3) of the module.
@@ -143,6 +183,8 @@ pub(super) struct System {
     pairs: Vec<(usize, usize)>,
     /// The velocities of the drift, by body.
     pub(super) v: Vec<Vector>,
+    /// The inertia in the middle of the drift that is in the matrix of (1), by body.
+    middle: Vec<DMat3>,
     drifted: Vec<Vector>,
     /// Right-hand side and solution, by node.
     pub(super) x: Vec<Vector>,
@@ -174,6 +216,7 @@ impl System {
             links: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
+            middle: vec![DMat3::ZERO; model.bodies().len()],
             drifted: Vec::new(),
             x: Vec::new(),
             keep: Vec::new(),
@@ -267,12 +310,16 @@ impl System {
     }
 
     /// `[A J0ᵀ; J0 −μ]` with A = M in the middle of the drift, as the velocities of the start foretell it, and the forces.
-    pub(super) fn assemble_first(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
+    pub(super) fn assemble_first(&mut self, part: &Part<'_>, middle: Middle, state: &State, forces: &[Kept]) {
         let &Part { model, h, .. } = part;
         self.matrix.clear();
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
-            let middle = exp(s.velocity.angular * (0.5 * h)) * s.orientation;
-            self.matrix.add(i, i, &inertia(body.mass, turned_inertia(middle, body.inertia)));
+            let w = match middle {
+                Middle::OfDrift => s.velocity.angular,
+                Middle::Foretold => free_turn(body, s, h),
+            };
+            self.middle[i] = middle_inertia(body, s, w, h);
+            self.matrix.add(i, i, &inertia(body.mass, self.middle[i]));
         }
         for kept in forces {
             let block = kept.block(h);
@@ -352,7 +399,14 @@ impl System {
 
     /// What is missing in (1) at the drift v that leads to `poses`, without touches, as the right-hand side of the next correction. Returns how
     /// far joints are open, as a share of the model's size or in radians.
-    pub(super) fn residual(&mut self, part: &Part<'_>, state: &State, poses: &[Pose], momenta: &[Vector]) -> f64 {
+    pub(super) fn residual(
+        &mut self,
+        part: &Part<'_>,
+        middle: Middle,
+        state: &State,
+        poses: &[Pose],
+        momenta: &[Vector],
+    ) -> f64 {
         let &Part { model, input, h, reach, .. } = part;
         // p0 + S − p(v) − J0ᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
         let mut v = std::mem::take(&mut self.keep);
@@ -366,10 +420,11 @@ impl System {
         let (bodies, links) = self.x.split_at_mut(self.bodies);
         let mut largest = 0.0f64;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            if middle == Middle::Foretold {
+                break;
+            }
             let w = to_twist(&self.v[i]).angular;
-            let guessed = exp(s.velocity.angular * (0.5 * h)) * s.orientation;
-            let middle = exp(w * (0.5 * h)) * s.orientation;
-            let right = turned_inertia(guessed, body.inertia) * w - turned_inertia(middle, body.inertia) * w;
+            let right = self.middle[i] * w - middle_inertia(body, s, w, h) * w;
             add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
         }
         // J0 δv = −C(q1)/h
@@ -448,6 +503,15 @@ impl System {
             }
         }
         Failure::Diverged(JointId(widest.1 as u32))
+    }
+
+    /// The angular momentum of a body at the drift v.
+    pub(super) fn spin(&self, part: &Part<'_>, middle: Middle, state: &State, i: usize) -> DVec3 {
+        let w = to_twist(&self.v[i]).angular;
+        match middle {
+            Middle::OfDrift => middle_inertia(&part.model.bodies()[i], &state.bodies[i], w, part.h) * w,
+            Middle::Foretold => self.middle[i] * w,
+        }
     }
 
     /// The momentum of a body that the last [`residual`](Self::residual) found missing.

@@ -34,6 +34,9 @@ const GROWTH: f64 = 3.0;
 const AT_EDGE: f64 = 1.0 - 1e-9;
 const SLID: f64 = 0.99;
 
+/// How much less exactly the size of friction is asked for than that nothing passes through anything.
+const FRICTION_TOLERANCE: f64 = 0.01;
+
 /// Which of (5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
@@ -56,6 +59,8 @@ pub(super) struct Touch {
     at: [Slot; 3],
     friction: f64,
     kept_friction: f64,
+    /// The velocity that a unit impulse causes, its bodies being free.
+    softness: f64,
     /// r
     weight: f64,
     /// s
@@ -100,6 +105,7 @@ impl Touch {
             at: [matrix.slot(a, a), matrix.slot(b.unwrap_or(a), b.unwrap_or(a)), matrix.slot(a, b.unwrap_or(a))],
             friction,
             kept_friction: friction,
+            softness: 0.0,
             weight: 0.0,
             shift: [0.0; 3],
             law: Law::Grips,
@@ -134,7 +140,7 @@ impl Touch {
             });
             softness += 1.0 / body.mass + turns.sum::<f64>() / 3.0;
         }
-        self.weight = WEIGHT / softness;
+        (self.softness, self.weight) = (softness, WEIGHT / softness);
     }
 
     /// The row of a limit, and the weight that fits it.
@@ -148,6 +154,7 @@ impl Touch {
             let turn = s.orientation.conjugate() * row.angular;
             softness += row.linear.length_squared() / body.mass + turn.dot(body.inertia.inverse() * turn);
         }
+        self.softness = softness;
         self.weight = if softness > 0.0 { WEIGHT / softness } else { 0.0 };
     }
 
@@ -247,9 +254,9 @@ impl Touch {
         let edge = match self.law {
             Law::Grips if self.is_at_edge(AT_EDGE) => self.friction * self.sigma[1].hypot(self.sigma[2]),
             Law::Grips => 0.0,
-            Law::Slides(radius) => (radius - self.friction * n).abs() / self.weight,
+            Law::Slides(radius) => (radius - self.friction * n).abs() * self.softness,
         };
-        if self.weight > 0.0 { change / self.weight + edge } else { 0.0 }
+        if self.weight > 0.0 { change / self.weight + FRICTION_TOLERANCE * edge } else { 0.0 }
     }
 
     /// Whether the impulse is on the edge of the cone.
