@@ -68,7 +68,7 @@ impl GeneralWork {
         }
         let GeneralWork { system, met, push, momenta, second, .. } = self;
         system.v.fill([0.0; 6]);
-        system.assemble_second(part, state);
+        system.assemble_second(part, state, &[]);
         system.start_second();
         momenta.fill([0.0; 6]);
         second.fill(crate::maths::Wrench::ZERO);

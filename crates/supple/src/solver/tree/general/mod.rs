@@ -8,11 +8,11 @@
 //! p1    = p(v) + S'(v) + J1ᵀ λ1     J1 v1 = 0                                                                (2)
 //! ```
 //! S and S' are the impulses of forces. A force that h resolves acts by half its impulse of the midpoint in each, so that its energy is kept; one
-//! that h does not resolve acts in (1) alone, by the backward rule, so that it settles:
+//! that h does not resolve acts by the backward rule in each, so that it settles, and what it holds up is at rest in (1) and in (2):
 //!
 //! ```text
 //! resolved      S = S' = ½h (W − ½h K v − D v)
-//! not resolved  S = h (W − h K v − D v),   S' = 0                                                            (3)
+//! not resolved  S = ½h (W − h K v − D v),   S' = ½h (W − h K v − h K v1 − D v1)                                (3)
 //! ```
 //! p(v) has the inertia of the pose in the middle of the drift, which makes the angular momentum of a free body that of its true motion to
 //! second order, and exactly constant. (1) is solved by Newton's method with one factorisation, (2) is linear. Both matrices are
@@ -155,7 +155,7 @@ impl GeneralWork {
         for (body, pose) in state.bodies.iter_mut().zip(&self.poses) {
             (body.position, body.orientation) = (pose.translation, pose.rotation);
         }
-        self.system.assemble_second(part, state);
+        self.system.assemble_second(part, state, &self.forces);
         if touching {
             self.velocities_touching(part, state, &mut report)?;
         } else {
@@ -209,7 +209,7 @@ impl GeneralWork {
         }
         for kept in &self.forces {
             let [on_a, on_b] = kept.force.wrenches();
-            let share = kept.weight.share() * h;
+            let share = 0.5 * h;
             add_scaled(&mut self.momenta[kept.a.index()], share, &from_wrench(on_a));
             if let Some(b) = kept.b {
                 add_scaled(&mut self.momenta[b.index()], share, &from_wrench(on_b));
@@ -263,7 +263,7 @@ impl GeneralWork {
         }
     }
 
-    /// S' of (2): what resolved forces, gravity and wrenches gave in (1), once more.
+    /// S' of (2), without what depends on the velocities of the end.
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
         for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
@@ -272,8 +272,8 @@ impl GeneralWork {
         for (body, wrench) in &input.wrenches {
             self.second[body.index()] += *wrench * (0.5 * h);
         }
-        for kept in self.forces.iter().filter(|kept| kept.weight == Weight::Resolved) {
-            let [on_a, on_b] = kept.impulses(&self.system.v, h);
+        for kept in &self.forces {
+            let [on_a, on_b] = kept.second(&self.system.v, h);
             self.second[kept.a.index()] += on_a;
             if let Some(b) = kept.b {
                 self.second[b.index()] += on_b;
@@ -287,15 +287,17 @@ impl GeneralWork {
         let &Part { model, input, h, reach, contacts, stops } = part;
         let after = measure::kinetic_energy(model, state);
         let v = |id: usize| to_twist(&self.system.v[id]);
-        let resolved: f64 = self.second.iter().enumerate().map(|(i, s)| 2.0 * s.power(v(i))).sum();
-        let backward = self.forces.iter().filter(|kept| kept.weight == Weight::Backward).map(|kept| {
-            let [on_a, on_b] = kept.impulses(&self.system.v, h);
-            on_a.power(v(kept.a.index())) + kept.b.map_or(0.0, |b| on_b.power(v(b.index())))
-        });
+        let mut work: f64 =
+            model.bodies().iter().enumerate().map(|(i, b)| h * b.mass * input.gravity.dot(v(i).linear)).sum();
+        work += input.wrenches.iter().map(|(id, wrench)| h * wrench.power(v(id.index()))).sum::<f64>();
+        for kept in &self.forces {
+            let [on_a, on_b] = kept.given(&self.system.v, h);
+            work += on_a.power(v(kept.a.index())) + kept.b.map_or(0.0, |b| on_b.power(v(b.index())));
+        }
         // What moving obstacles give; contacts take besides.
         let obstacles = contacts.iter().zip(&self.met).zip(&self.system.touches);
         let obstacles = obstacles.map(|((c, met), touch)| (met.impulse + touch.impulse()).dot(c.obstacle_velocity));
-        let work = resolved + backward.sum::<f64>() + obstacles.sum::<f64>();
+        work += obstacles.sum::<f64>();
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
         if gain.is_nan()

@@ -7,8 +7,8 @@ use crate::model::State;
 use crate::step::{Failure, Report};
 
 /// Passes in all, and rounds of (5) within them.
-const PASSES: u32 = 60;
-const ROUNDS: u32 = 30;
+const PASSES: u32 = 100;
+const ROUNDS: u32 = 40;
 /// Rounds end when (4) holds to this share of the speed at hand.
 const CONTACT_TOLERANCE: f64 = 1e-7;
 /// What gaps cannot be told to, as a share of the model's size.

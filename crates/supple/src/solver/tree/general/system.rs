@@ -69,9 +69,9 @@ fn free_turn(body: &Body, start: &BodyState, h: f64) -> DVec3 {
 /// How a force enters, (3) of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// By the midpoint rule, half its impulse in each half of the step.
+    /// By the midpoint rule.
     Resolved,
-    /// By the backward rule, all in the first.
+    /// By the backward rule, in each half of the step.
     Backward,
 }
 
@@ -86,8 +86,8 @@ impl Weight {
         if (h * h * k + h * c) * softness < 1.0 { Weight::Resolved } else { Weight::Backward }
     }
 
-    /// The share of its impulse that a force gives in the first half of the step; also where in the step it is evaluated.
-    pub(super) fn share(self) -> f64 {
+    /// Where in the drift the force is evaluated.
+    pub(super) fn place(self) -> f64 {
         match self {
             Weight::Resolved => 0.5,
             Weight::Backward => 1.0,
@@ -127,23 +127,49 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// `share · (share h² K + h D)`: what the force adds to A.
-    fn block(&self, h: f64) -> PairBlock {
-        let share = self.weight.share();
+    /// `½h (θ h K + D)`: what the force adds to A, θ the place in the drift where it is evaluated.
+    fn block(&self, h: f64, place: f64) -> PairBlock {
         let mut block = PairBlock::ZERO;
-        block.add_scaled(share * share * h * h, &self.force.stiffness());
-        block.add_scaled(share * h, &self.force.damping());
+        block.add_scaled(0.5 * h * h * place, &self.force.stiffness());
+        block.add_scaled(0.5 * h, &self.force.damping());
         block
     }
 
-    /// Its impulses on a and b in the first half of the step when the bodies drift with v.
-    pub(super) fn impulses(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
-        let block = self.block(h);
+    /// S of (3): its impulses on a and b in the first half of the step when the bodies drift with v.
+    pub(super) fn first(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
+        self.less(v, h, &self.block(h, self.weight.place()))
+    }
+
+    /// S' of (3), of a backward force without what depends on the velocities of the end.
+    pub(super) fn second(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
+        match self.weight {
+            Weight::Resolved => self.first(v, h),
+            Weight::Backward => {
+                let mut block = PairBlock::ZERO;
+                block.add_scaled(0.5 * h * h, &self.force.stiffness());
+                self.less(v, h, &block)
+            }
+        }
+    }
+
+    /// What a force gives up of its energy, and takes by damping, while the bodies drift with v, as impulses.
+    pub(super) fn given(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
+        match self.weight {
+            Weight::Resolved => self.first(v, h).map(|impulse| impulse * 2.0),
+            Weight::Backward => {
+                let mut block = PairBlock::ZERO;
+                block.add_scaled(0.25 * h * h, &self.force.stiffness());
+                self.less(v, h, &block).map(|impulse| impulse * 2.0)
+            }
+        }
+    }
+
+    /// `½h W − block v`.
+    fn less(&self, v: &[Vector], h: f64, block: &PairBlock) -> [Wrench; 2] {
         let (v_a, v_b) = (&v[self.a.index()], self.b.map_or([0.0; 6], |b| v[b.index()]));
         let [on_a, on_b] = self.force.wrenches();
-        let share = self.weight.share() * h;
         let less = |wrench: Wrench, own: &Block, other: &Block| {
-            let mut impulse = from_wrench(wrench * share);
+            let mut impulse = from_wrench(wrench * (0.5 * h));
             add_scaled(&mut impulse, -1.0, &own.times_vector(v_a));
             add_scaled(&mut impulse, -1.0, &other.times_vector(&v_b));
             crate::maths::block::to_wrench(&impulse)
@@ -322,19 +348,13 @@ impl System {
             self.matrix.add(i, i, &inertia(body.mass, self.middle[i]));
         }
         for kept in forces {
-            let block = kept.block(h);
-            let a = kept.a.index();
-            self.matrix.add(a, a, &block.aa);
-            if let Some(b) = kept.b.map(BodyId::index) {
-                self.matrix.add(b, b, &block.bb);
-                self.matrix.add(a, b, &block.ab);
-            }
+            self.add_force(kept, kept.block(h, kept.weight.place()));
         }
         self.set_rows(part, state);
     }
 
-    /// `[M J1ᵀ; J1 −μ]` at the end of the drift. Joints are to stay closed, grips to go on as they drifted.
-    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State) {
+    /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
+    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
         for link in self.links.iter_mut().skip(part.model.joints().len()) {
             link.rate = link.j_a.times_vector(&self.v[link.a]);
         }
@@ -342,7 +362,19 @@ impl System {
         for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
             self.matrix.add(i, i, &inertia(body.mass, turned_inertia(s.orientation, body.inertia)));
         }
+        for kept in forces.iter().filter(|kept| kept.weight == Weight::Backward) {
+            self.add_force(kept, kept.block(part.h, 1.0));
+        }
         self.set_rows(part, state);
+    }
+
+    fn add_force(&mut self, kept: &Kept, block: PairBlock) {
+        let a = kept.a.index();
+        self.matrix.add(a, a, &block.aa);
+        if let Some(b) = kept.b.map(BodyId::index) {
+            self.matrix.add(b, b, &block.bb);
+            self.matrix.add(a, b, &block.ab);
+        }
     }
 
     fn set_rows(&mut self, part: &Part<'_>, state: &State) {
