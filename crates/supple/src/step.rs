@@ -597,7 +597,7 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            assembly::substep(model, input, settings, part, state, work)
+            assembly::substep(model, input, settings, part, contacts, state, work)
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));

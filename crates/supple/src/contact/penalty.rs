@@ -13,12 +13,13 @@
 //! Implicit steps take (1) at the end of the part. Those with one linearisation need to know beforehand whether a contact slides, and its pressure: see
 //! [`Touch::linear`].
 
-use super::{Contact, Other};
+use super::Contact;
+use super::follow::Follow;
 use crate::forces::{Along, Force};
-use crate::maths::rotation::{log, turned_inertia};
-use crate::maths::{Pose, Twist};
+use crate::maths::Twist;
+use crate::maths::rotation::turned_inertia;
 use crate::model::{BodyId, Model, State};
-use glam::{DMat3, DQuat, DVec3};
+use glam::{DMat3, DVec3};
 
 /// How contacts push and rub when they are springs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,14 +49,7 @@ impl Penalty {
 /// A contact as a spring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Touch {
-    pub(crate) a: BodyId,
-    /// `None`: an obstacle.
-    pub(crate) b: Option<BodyId>,
-    pub(crate) normal: DVec3,
-    side_a: Side,
-    side_b: Side,
-    /// Velocity of the obstacle's point.
-    pub(crate) carried: DVec3,
+    pub(crate) follow: Follow,
     /// k, c, μ, s
     stiffness: f64,
     damping: f64,
@@ -65,23 +59,6 @@ pub(crate) struct Touch {
     pub(crate) mass: f64,
     /// How many contacts its bodies share their load with.
     shared: f64,
-}
-
-/// Where a contact was found on a body. The point follows the body, but to first order in its rotation and without turning about the centre: so a ball that rolls
-/// stays on its contact, and the corner of a box moves as corners do.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Side {
-    /// Of the body when it was found; of an obstacle its contact's, at the end of the step.
-    pose: Pose,
-    /// From the centre of mass.
-    lever: DVec3,
-}
-
-impl Side {
-    /// The point when the body is here.
-    fn point(&self, position: DVec3, orientation: DQuat) -> DVec3 {
-        position + self.lever + log(orientation * self.pose.rotation.conjugate()).cross(self.lever)
-    }
 }
 
 /// Where the points of a contact are.
@@ -120,25 +97,8 @@ pub(crate) fn gather(
     while first < contacts.len() {
         let count = contacts[first..].iter().take_while(|c| together(c, &contacts[first])).count();
         for contact in &contacts[first..first + count] {
-            let on_body = |id: BodyId, point: DVec3| {
-                let pose = state.bodies[id.index()].pose();
-                Side { pose, lever: pose.rotation * point }
-            };
-            let (b, side_b) = match contact.b {
-                Other::Body(b) => (Some(b), on_body(b, contact.point_in_b)),
-                Other::Obstacle(_) => {
-                    let now = contact.point - contact.normal * (0.5 * contact.gap);
-                    let pose = Pose::at(now + contact.obstacle_velocity * (h + after));
-                    (None, Side { pose, lever: DVec3::ZERO })
-                }
-            };
             let mut touch = Touch {
-                a: contact.a,
-                b,
-                normal: contact.normal,
-                side_a: on_body(contact.a, contact.point_in_a),
-                side_b,
-                carried: contact.obstacle_velocity,
+                follow: Follow::new(contact, state, (h, after)),
                 stiffness: law.stiffness,
                 damping: 0.0,
                 friction: contact.friction,
@@ -167,27 +127,8 @@ fn damping_ratio(e: f64) -> f64 {
 impl Touch {
     /// Where its points are at `state`, the start of a part `h` that is followed by `after`.
     pub(crate) fn place(&self, state: &State, (h, after): (f64, f64)) -> Place {
-        let [r_a, r_b] = self.levers();
-        let body = |id: BodyId| &state.bodies[id.index()];
-        let v_a = body(self.a).velocity.at(r_a);
-        let v_b = self.b.map_or(self.carried, |b| body(b).velocity.at(r_b));
-        let pose = |id: BodyId| (body(id).position, body(id).orientation);
-        let gap = self.gap(pose(self.a), self.b.map(pose), (h, after));
-        Place { r_a, r_b, gap, velocity: v_a - v_b }
-    }
-
-    /// From the centres of mass.
-    pub(crate) fn levers(&self) -> [DVec3; 2] {
-        [self.side_a.lever, self.side_b.lever]
-    }
-
-    /// The gap when bodies are here, at the start of a part `h` that is followed by `after`.
-    pub(crate) fn gap(&self, a: (DVec3, DQuat), b: Option<(DVec3, DQuat)>, (h, after): (f64, f64)) -> f64 {
-        let on_b = match b {
-            Some((position, orientation)) => self.side_b.point(position, orientation),
-            None => self.side_b.pose.translation - self.carried * (h + after),
-        };
-        self.normal.dot(self.side_a.point(a.0, a.1) - on_b)
+        let [r_a, r_b] = self.follow.levers_at(state);
+        Place { r_a, r_b, gap: self.follow.gap_at(state, h + after), velocity: self.follow.velocity_at(state) }
     }
 
     /// `d·(M_a⁻¹ + M_b⁻¹) d` of the two points \[1/kg\].
@@ -197,7 +138,7 @@ impl Touch {
             1.0 / body.mass
                 + arm.dot(turned_inertia(state.bodies[id.index()].orientation, body.inertia.inverse()) * arm)
         };
-        side(self.a, place.r_a) + self.b.map_or(0.0, |b| side(b, place.r_b))
+        side(self.follow.a, place.r_a) + self.follow.b.map_or(0.0, |b| side(b, place.r_b))
     }
 
     /// (1) for one linear step that looks `h` ahead; `None` when the two will not touch.
@@ -205,8 +146,9 @@ impl Touch {
     /// The pressure that friction goes by is the spring's own; at a first touch, when it has none yet, that which stops the share of the bodies that falls to
     /// this contact. The contact sticks when friction can stop that share too, and is viscous then; else it slides against a constant force.
     pub(crate) fn linear(&self, model: &Model, state: &State, place: &Place, gravity: DVec3, h: f64) -> Option<Linear> {
-        let Touch { normal: n, stiffness: k, damping: c, friction, .. } = *self;
-        let fall = if self.b.is_none() { gravity * h } else { DVec3::ZERO };
+        let Touch { stiffness: k, damping: c, friction, .. } = *self;
+        let Follow { b, normal: n, carried, .. } = self.follow;
+        let fall = if b.is_none() { gravity * h } else { DVec3::ZERO };
         let coming = place.velocity + fall;
         let ahead = place.gap + h * n.dot(coming);
         if ahead >= 0.0 && place.gap >= 0.0 {
@@ -215,9 +157,11 @@ impl Touch {
         let outer = |x: DVec3| DMat3::from_cols(x * x.x, x * x.y, x * x.z);
         let along = outer(n);
         // −k (g + h u) − c u, with what u owes to the obstacle taken to the constant part
-        let carried = n.dot(self.carried);
-        let mut linear =
-            Linear { force: n * (-k * place.gap + (h * k + c) * carried), stiffness: along * k, damping: along * c };
+        let mut linear = Linear {
+            force: n * (-k * place.gap + (h * k + c) * n.dot(carried)),
+            stiffness: along * k,
+            damping: along * c,
+        };
         let stopping = (-k * ahead - c * n.dot(coming)) / (1.0 + h * (h * k + c) * self.shared / self.mass);
         let pressure = stopping.max(-k * place.gap).max(0.0);
         let slide = coming - n * n.dot(coming);
@@ -233,7 +177,7 @@ impl Touch {
             let now = place.velocity - n * n.dot(place.velocity);
             let across = (DMat3::IDENTITY - along) * (most / now.length().max(self.slip));
             linear.damping += across;
-            linear.force += across * self.carried;
+            linear.force += across * carried;
         }
         Some(linear)
     }
@@ -241,7 +185,7 @@ impl Touch {
     /// (1) over a part `h` in which a's point goes the way `d` against b's, from a gap `start`: the impulse on a, and minus its derivative by d. The
     /// share `end` of the spring is that of the end of the part.
     pub(crate) fn impulse(&self, start: f64, d: DVec3, end: f64, h: f64) -> (DVec3, DMat3) {
-        let n = self.normal;
+        let n = self.follow.normal;
         let outer = |x: DVec3, y: DVec3| DMat3::from_cols(x * y.x, x * y.y, x * y.z);
         let along = n.dot(d);
         let pressure = -self.stiffness * (start + end * along) * h - self.damping * along;
@@ -264,8 +208,9 @@ impl Touch {
 
     /// [`Linear`] as forces along rows.
     pub(crate) fn forces(&self, place: &Place, linear: &Linear, mut visit: impl FnMut(&Force)) {
-        let (t, s) = self.normal.any_orthonormal_pair();
-        for d in [self.normal, t, s] {
+        let n = self.follow.normal;
+        let (t, s) = n.any_orthonormal_pair();
+        for d in [n, t, s] {
             let row = |r: DVec3, sign: f64| Twist::new(d * sign, r.cross(d) * sign);
             visit(&Force::Along(Along {
                 a: row(place.r_a, 1.0),
@@ -281,22 +226,29 @@ impl Touch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contact::{ContactKey, Other};
+    use crate::model::ObstacleId;
 
     fn touch() -> Touch {
-        Touch {
+        let normal = DVec3::new(0.36, 0.48, 0.8);
+        let contact = Contact {
             a: BodyId(0),
-            b: None,
-            normal: DVec3::new(0.36, 0.48, 0.8),
-            side_a: Side { pose: Pose::IDENTITY, lever: DVec3::ZERO },
-            side_b: Side { pose: Pose::IDENTITY, lever: DVec3::ZERO },
-            carried: DVec3::ZERO,
-            stiffness: 300.0,
-            damping: 4.0,
+            b: Other::Obstacle(ObstacleId(0)),
+            key: ContactKey { shape_a: 0, shape_b: 1, place: 0, feature: 0 },
+            point: DVec3::ZERO,
+            point_in_a: DVec3::ZERO,
+            point_in_b: DVec3::ZERO,
+            round_a: DVec3::ZERO,
+            round_b: DVec3::ZERO,
+            normal,
+            gap: 0.0,
             friction: 0.7,
-            slip: 0.05,
-            mass: 2.0,
-            shared: 1.0,
-        }
+            restitution: 0.0,
+            obstacle_velocity: DVec3::ZERO,
+        };
+        let scene = crate::Scene::parse("chain:1").unwrap();
+        let follow = Follow::new(&contact, &scene.state, (0.02, 0.0));
+        Touch { follow, stiffness: 300.0, damping: 4.0, friction: 0.7, slip: 0.05, mass: 2.0, shared: 1.0 }
     }
 
     #[test]
@@ -304,17 +256,17 @@ mod tests {
         let (touch, h, step) = (touch(), 0.02, 1e-7);
         for d in [DVec3::new(0.01, -0.02, -0.03), DVec3::new(1e-4, 1e-4, -1e-3), DVec3::new(0.0, 0.3, -0.4)] {
             let (impulse, slope) = touch.impulse(-0.001, d, 1.0, h);
-            let pressure = touch.normal.dot(impulse);
+            let pressure = touch.follow.normal.dot(impulse);
             assert!(pressure > 0.0);
-            let friction = (impulse - touch.normal * pressure).length();
+            let friction = (impulse - touch.follow.normal * pressure).length();
             assert!(friction <= 0.7 * pressure);
             // How friction follows the pressure is left out of the slope: it is not symmetric.
             for axis in DVec3::AXES {
                 let at = |s: f64| touch.impulse(-0.001, d + axis * (s * step), 1.0, h).0;
                 let measured = (at(-1.0) - at(1.0)) / (2.0 * step);
-                let t = (d - touch.normal * touch.normal.dot(d)).normalize();
-                let along = touch.normal.dot(axis) * (300.0 * h + 4.0);
-                let length = (d - touch.normal * touch.normal.dot(d)).length();
+                let t = (d - touch.follow.normal * touch.follow.normal.dot(d)).normalize();
+                let along = touch.follow.normal.dot(axis) * (300.0 * h + 4.0);
+                let length = (d - touch.follow.normal * touch.follow.normal.dot(d)).length();
                 let share = length / (length * length + (h * 0.05) * (h * 0.05)).sqrt();
                 let left_out = t * (-0.7 * share * along);
                 assert!((measured - left_out - slope * axis).length() < 1e-5 * slope.x_axis.length().max(1.0), "{d}");

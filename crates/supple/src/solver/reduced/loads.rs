@@ -167,18 +167,19 @@ impl Loads {
         for touch in touches {
             let place = touch.place(state, left);
             let Some(linear) = touch.linear(model, state, &place, input.gravity, rule.look) else { continue };
-            let rate = velocity(touch.a).at(place.r_a) - touch.b.map_or(DVec3::ZERO, |b| velocity(b).at(place.r_b));
+            let rate = velocity(touch.follow.a).at(place.r_a)
+                - touch.follow.b.map_or(DVec3::ZERO, |b| velocity(b).at(place.r_b));
             let force = linear.force - (linear.stiffness * ahead + linear.damping) * rate;
             let x = linear.stiffness * position + linear.damping * later;
-            let Some(b) = touch.b else {
-                recursion.load_body(touch.a, Wrench::at(place.r_a, force), &Inertia::at_point(place.r_a, x));
+            let Some(b) = touch.follow.b else {
+                recursion.load_body(touch.follow.a, Wrench::at(place.r_a, force), &Inertia::at_point(place.r_a, x));
                 continue;
             };
-            recursion.push(touch.a, Wrench::at(place.r_a, force));
+            recursion.push(touch.follow.a, Wrench::at(place.r_a, force));
             recursion.push(b, Wrench::at(place.r_b, -force));
             if later > 0.0 {
                 let Place { r_a, r_b, .. } = place;
-                self.springs.push(Spring { a: touch.a, b, r_a, r_b, x, force: DVec3::ZERO });
+                self.springs.push(Spring { a: touch.follow.a, b, r_a, r_b, x, force: DVec3::ZERO });
             }
         }
         let n = 3 * self.springs.len();

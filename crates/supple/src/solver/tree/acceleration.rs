@@ -55,7 +55,11 @@ pub(crate) fn acceleration_substep(
         let place = touch.place(state, (h, after));
         let Some(linear) = touch.linear(model, state, &place, input.gravity, 0.0) else { continue };
         touch.forces(&place, &linear, |force| {
-            system.add_explicit(model, state, &Acting { source: Source::Contact, a: touch.a, b: touch.b, force });
+            system.add_explicit(
+                model,
+                state,
+                &Acting { source: Source::Contact, a: touch.follow.a, b: touch.follow.b, force },
+            );
         });
     }
 

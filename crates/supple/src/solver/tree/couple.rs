@@ -86,8 +86,9 @@ impl Couple {
         for touch in touches {
             let place = touch.place(state, (h, after));
             let Some(linear) = touch.linear(model, state, &place, input.gravity, h) else { continue };
-            let (a, k, impulse) = (node(touch.a), linear.stiffness * (h * h) + linear.damping * h, linear.force * h);
-            let Some(b) = touch.b.map(node) else {
+            let (a, k, impulse) =
+                (node(touch.follow.a), linear.stiffness * (h * h) + linear.damping * h, linear.force * h);
+            let Some(b) = touch.follow.b.map(node) else {
                 self.contacts.push(ContactLoad { node: a, lever: place.r_a, k, impulse });
                 continue;
             };

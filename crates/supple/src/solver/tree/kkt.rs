@@ -400,7 +400,7 @@ pub(crate) fn exact_substep(
         let place = touch.place(state, (h, after));
         let Some(linear) = touch.linear(model, state, &place, input.gravity, h) else { continue };
         touch.forces(&place, &linear, |force| {
-            let acting = Acting { source: Source::Contact, a: touch.a, b: touch.b, force };
+            let acting = Acting { source: Source::Contact, a: touch.follow.a, b: touch.follow.b, force };
             work.system.add_force(model, &acting, h).unwrap_or_else(|Uncoupled(_)| panic!("{CHECKED}"));
         });
     }

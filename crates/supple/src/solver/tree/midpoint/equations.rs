@@ -24,9 +24,9 @@ use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair
 use crate::contact::penalty::Touch;
 use crate::forces::{swing_direction, swing_turning};
 use crate::input::Input;
-use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
 use crate::maths::small::Q;
+use crate::maths::{Pose, Wrench};
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
 use crate::model::{AnchorSpring, BodyId, BodyState, JointState, Model, ServoTarget, State};
 use crate::solver::tree::plan::*;
@@ -1511,12 +1511,12 @@ impl Outside {
     ) {
         let (h, after) = (part.h, part.after);
         let node = |body: BodyId| part.plan.node_of[body.index()] as usize;
-        let [a, b] = touch.levers();
+        let (i, j) = (node(touch.follow.a), touch.follow.b.map_or(0, node));
+        let [a, b] = touch.follow.levers(now[i].q, touch.follow.b.map(|_| now[j].q));
         let way = |i: usize, r: DVec3| trial[i].x - now[i].x + trial[i].a.cross(r);
-        let (i, j) = (node(touch.a), touch.b.map_or(0, node));
-        let (way_a, way_b) = (way(i, a), touch.b.map_or(touch.carried * h, |_| way(j, b)));
-        let pose = |i: usize| (now[i].x, now[i].q);
-        let gap = touch.gap(pose(i), touch.b.map(|_| pose(j)), (h, after));
+        let (way_a, way_b) = (way(i, a), touch.follow.b.map_or(touch.follow.carried * h, |_| way(j, b)));
+        let pose = |i: usize| Pose::new(now[i].q, now[i].x);
+        let gap = touch.follow.gap(pose(i), touch.follow.b.map(|_| pose(j)), h + after);
         let end = blend(part.rule, h * h * touch.stiffness() / touch.mass);
         let (force, kd) = touch.impulse(gap, way_a - way_b, end, h);
         self.work += (force.dot(way_a) - if j == 0 { 0.0 } else { force.dot(way_b) }) / h;
@@ -1629,7 +1629,6 @@ fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pose;
     use crate::model::{
         BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, RotationSpring, Shape, SlideSpring,
         SwingEllipse,
