@@ -90,7 +90,7 @@ const KEYS: [(&str, &str); 30] = [
     ("tree.contacts", "of_scheme or penalty"),
     ("tree.contact_stiffness", "N/m, above 0, of contacts that are springs"),
     ("tree.contact_slip", "m/s, above 0, below which their friction is viscous"),
-    ("impulse.variant", "system or joint_by_joint"),
+    ("impulse.variant", "system, joint_by_joint or split_loops"),
     ("impulse.elimination", "automatic, joints or bodies"),
     ("impulse.tolerance", "m or rad, above 0"),
     ("impulse.velocity_tolerance", "m/s or rad/s, above 0"),
@@ -210,7 +210,8 @@ const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::
 const LAWS: [(&str, ContactLaw); 2] =
     [("of_scheme", ContactLaw::OfScheme), ("penalty", ContactLaw::Penalty(Penalty::USUAL))];
 const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
-const VARIANTS: [(&str, Variant); 2] = [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
+const VARIANTS: [(&str, Variant); 3] =
+    [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint), ("split_loops", Variant::SplitLoops)];
 const ELIMINATIONS: [(&str, Elimination); 3] =
     [("automatic", Elimination::Automatic), ("joints", Elimination::Joints), ("bodies", Elimination::Bodies)];
 const CORRECTIONS: [(&str, VelocityCorrection); 2] = [("on", VelocityCorrection::On), ("off", VelocityCorrection::Off)];
