@@ -10,7 +10,7 @@ use supple::solver::assembly::{Budget, Cut, Linear, Scheme};
 use supple::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
-use supple::{Input, Scene, Solver, TreeScheme};
+use supple::{ContactLaw, Input, Penalty, Scene, Solver, Tree, TreeScheme};
 
 /// How a scene is run.
 #[derive(Args, Debug)]
@@ -77,7 +77,7 @@ impl RunArgs {
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 25] = [
+const KEYS: [(&str, &str); 30] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
@@ -87,7 +87,10 @@ const KEYS: [(&str, &str); 25] = [
     ("tree.depth", "how often a part may be halved, 3 to 12"),
     ("tree.threads", "one or many"),
     ("tree.instructions", "best or baseline"),
-    ("impulse.variant", "system or joint_by_joint"),
+    ("tree.contacts", "of_scheme or penalty"),
+    ("tree.contact_stiffness", "N/m, above 0, of contacts that are springs"),
+    ("tree.contact_slip", "m/s, above 0, below which their friction is viscous"),
+    ("impulse.variant", "system, joint_by_joint or split_loops"),
     ("impulse.elimination", "automatic, joints or bodies"),
     ("impulse.tolerance", "m or rad, above 0"),
     ("impulse.velocity_tolerance", "m/s or rad/s, above 0"),
@@ -103,6 +106,8 @@ const KEYS: [(&str, &str); 25] = [
     ("reduced.springs", "implicit or explicit"),
     ("reduced.integration", "euler or midpoint"),
     ("reduced.balance", "on or off"),
+    ("reduced.contact_stiffness", "N/m, above 0"),
+    ("reduced.contact_slip", "m/s, above 0, below which friction is viscous"),
 ];
 
 /// The help of `--set`, listing its keys.
@@ -154,6 +159,9 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
         (Solver::Tree(tree), "depth") => tree.depth = whole(value, 3, 12)?,
         (Solver::Tree(tree), "threads") => tree.threads = choice(value, &THREADS)?,
         (Solver::Tree(tree), "instructions") => tree.instructions = choice(value, &INSTRUCTIONS)?,
+        (Solver::Tree(tree), "contacts") => tree.contacts = choice(value, &LAWS)?,
+        (Solver::Tree(tree), "contact_stiffness") => springs_of(tree)?.stiffness = positive(value)?,
+        (Solver::Tree(tree), "contact_slip") => springs_of(tree)?.slip = positive(value)?,
         (Solver::Impulse(impulse), "variant") => impulse.variant = choice(value, &VARIANTS)?,
         (Solver::Impulse(impulse), "elimination") => impulse.elimination = choice(value, &ELIMINATIONS)?,
         (Solver::Impulse(impulse), "tolerance") => impulse.tolerance = positive(value)?,
@@ -172,9 +180,20 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
         (Solver::Reduced(reduced), "springs") => reduced.springs = choice(value, &SPRINGS)?,
         (Solver::Reduced(reduced), "integration") => reduced.integration = choice(value, &INTEGRATIONS)?,
         (Solver::Reduced(reduced), "balance") => reduced.balance = choice(value, &BALANCES)?,
+        (Solver::Reduced(reduced), "contact_stiffness") => reduced.contacts.stiffness = positive(value)?,
+        (Solver::Reduced(reduced), "contact_slip") => reduced.contacts.slip = positive(value)?,
         _ => unreachable!("the key was looked up in KEYS, and its solver runs"),
     }
     Some(())
+}
+
+/// The contacts of solver `tree` as springs; `None` when its scheme has rows for them.
+fn springs_of(tree: &mut Tree) -> Option<&mut Penalty> {
+    tree.contacts = ContactLaw::Penalty(tree.penalty()?);
+    match &mut tree.contacts {
+        ContactLaw::Penalty(law) => Some(law),
+        ContactLaw::OfScheme => None,
+    }
 }
 
 /// The default step in its modes, then the published one and its relatives.
@@ -188,8 +207,11 @@ const SCHEMES: [(&str, TreeScheme); 7] = [
     ("acceleration", TreeScheme::Acceleration),
 ];
 const THREADS: [(&str, Threads); 2] = [("one", Threads::One), ("many", Threads::Many)];
+const LAWS: [(&str, ContactLaw); 2] =
+    [("of_scheme", ContactLaw::OfScheme), ("penalty", ContactLaw::Penalty(Penalty::USUAL))];
 const INSTRUCTIONS: [(&str, Instructions); 2] = [("best", Instructions::Best), ("baseline", Instructions::Baseline)];
-const VARIANTS: [(&str, Variant); 2] = [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
+const VARIANTS: [(&str, Variant); 3] =
+    [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint), ("split_loops", Variant::SplitLoops)];
 const ELIMINATIONS: [(&str, Elimination); 3] =
     [("automatic", Elimination::Automatic), ("joints", Elimination::Joints), ("bodies", Elimination::Bodies)];
 const CORRECTIONS: [(&str, VelocityCorrection); 2] = [("on", VelocityCorrection::On), ("off", VelocityCorrection::Off)];
@@ -326,6 +348,9 @@ enum SolverSettings {
         depth: u32,
         threads: &'static str,
         instructions: &'static str,
+        contacts: &'static str,
+        contact_stiffness: Option<f64>,
+        contact_slip: Option<f64>,
     },
     Impulse {
         variant: &'static str,
@@ -349,6 +374,8 @@ enum SolverSettings {
         springs: &'static str,
         integration: &'static str,
         balance: &'static str,
+        contact_stiffness: f64,
+        contact_slip: f64,
     },
 }
 
@@ -367,6 +394,9 @@ impl Settings {
                     depth: tree.depth,
                     threads: name_of(tree.threads, &THREADS),
                     instructions: name_of(tree.instructions, &INSTRUCTIONS),
+                    contacts: if tree.penalty().is_some() { "penalty" } else { "of_scheme" },
+                    contact_stiffness: tree.penalty().map(|law| law.stiffness),
+                    contact_slip: tree.penalty().map(|law| law.slip),
                 },
                 Solver::Impulse(impulse) => SolverSettings::Impulse {
                     variant: name_of(impulse.variant, &VARIANTS),
@@ -389,6 +419,8 @@ impl Settings {
                     springs: name_of(reduced.springs, &SPRINGS),
                     integration: name_of(reduced.integration, &INTEGRATIONS),
                     balance: name_of(reduced.balance, &BALANCES),
+                    contact_stiffness: reduced.contacts.stiffness,
+                    contact_slip: reduced.contacts.slip,
                 },
             },
         }
@@ -421,6 +453,9 @@ mod tests {
             "scheme=exact",
             "threads=many",
             "instructions=baseline",
+            "contacts=penalty",
+            "contact_stiffness=2e4",
+            "contact_slip=0.01",
         ] {
             assert!(set(&mut input, text).is_ok(), "{text}");
         }
@@ -454,7 +489,13 @@ mod tests {
             ),
             (
                 Solver::Reduced(Default::default()),
-                &["springs=explicit", "reduced.integration=midpoint", "balance=off"][..],
+                &[
+                    "springs=explicit",
+                    "reduced.integration=midpoint",
+                    "balance=off",
+                    "contact_stiffness=1e4",
+                    "contact_slip=0.1",
+                ][..],
             ),
         ] {
             input.solver = solver;

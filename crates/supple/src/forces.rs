@@ -698,6 +698,8 @@ pub enum Source {
     AnchorSpring(usize),
     /// A tracker or drag: b is the world.
     Pull,
+    /// A contact that is a spring: b is the world for obstacles.
+    Contact,
 }
 
 /// A force with its sides.

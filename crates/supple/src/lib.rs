@@ -41,7 +41,7 @@ pub mod step;
 pub mod timeline;
 pub mod watch;
 
-pub use contact::{Contact, ContactKey, ContactWork, Other};
+pub use contact::{Contact, ContactKey, ContactWork, Other, Penalty};
 pub use glam;
 pub use input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
@@ -53,7 +53,7 @@ pub use model::{
 };
 pub use scenes::{Scene, SceneError};
 pub use solver::assembly::AssemblyReport;
-pub use solver::{Assembly, Impulse, Reduced, Solver, Tree, TreeScheme};
+pub use solver::{Assembly, ContactLaw, Impulse, Reduced, Solver, Tree, TreeScheme};
 pub use step::{Cause, CrowdError, Report, StepError, Trouble, Work, assemble, step, step_crowd};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 pub use watch::{Stage, StageNanos, Watch};

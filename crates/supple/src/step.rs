@@ -589,7 +589,6 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => {
-            let contacts = work.contacts.contacts();
             tree::substep(model, input, contacts, settings, span, state, &mut work.tree, &mut work.notes)
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
@@ -598,11 +597,11 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            assembly::substep(model, input, settings, part, state, work)
+            assembly::substep(model, input, settings, part, contacts, state, work)
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
-            reduced::substep(model, input, settings, part, state, work)
+            reduced::substep(model, input, settings, part, contacts, state, work)
         }),
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide

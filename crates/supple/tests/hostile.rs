@@ -184,7 +184,7 @@ fn wild_numbers_in_joint_coordinates_end_in_a_finite_state_or_an_error() {
         }
         for integration in [Integration::Euler, Integration::Midpoint] {
             for (springs, balance) in [(Springs::Implicit, Balance::On), (Springs::Explicit, Balance::Off)] {
-                input.solver = Solver::Reduced(Reduced { springs, integration, balance });
+                input.solver = Solver::Reduced(Reduced { springs, integration, balance, ..Reduced::default() });
                 let (mut state, mut work) = (start.clone(), Work::new(&model));
                 let mut outcome = "done";
                 for _ in 0..5 {

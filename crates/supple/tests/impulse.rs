@@ -1063,3 +1063,49 @@ fn random_characters_end_in_a_finite_state_or_a_named_error() {
     }
     println!("{done} steps done, {refused} refused");
 }
+
+#[test]
+fn four_bars_pass_the_flat_pose_where_their_rows_become_dependent() {
+    for name in ["fourbars:4", "fourbars:20"] {
+        let scene = Scene::parse(name).unwrap();
+        let input = Input { solver: Solver::Impulse(Impulse::default()), ..scene.input.clone() };
+        let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+        let start = measure::energy(&scene.model, &input, &state).total();
+        let mut parts = 0;
+        for n in 0..240 {
+            let report =
+                step(&scene.model, &input, &mut state, &mut work).unwrap_or_else(|e| panic!("{name} {n}: {e}"));
+            assert!(report.max_joint_gap <= 1e-6, "{name} {n}: {}", report.max_joint_gap);
+            parts += report.substeps;
+        }
+        let energy = measure::energy(&scene.model, &input, &state).total();
+        // A step of second order at frame size, in 4 s of swinging.
+        assert!((energy / start - 1.0).abs() < 0.02, "{name}: {start} to {energy}");
+        assert!(parts < 300, "{name}: {parts}"); // a few steps about the flat pose are halved
+    }
+}
+
+#[test]
+fn split_loops_move_as_the_system_does_with_many_times_its_corrections() {
+    for name in ["ring:16", "ladder:6"] {
+        let scene = Scene::parse(name).unwrap();
+        let run = |variant: Variant| {
+            let settings = Impulse { variant, ..Impulse::default() };
+            let input = Input { solver: Solver::Impulse(settings), ..scene.input.clone() };
+            let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+            let (mut corrections, mut gap) = (0, 0.0f64);
+            for _ in 0..60 {
+                let report = step(&scene.model, &input, &mut state, &mut work).unwrap();
+                corrections += report.corrections + report.velocity_corrections;
+                gap = gap.max(report.max_joint_gap);
+            }
+            (state, corrections, gap)
+        };
+        let (whole, few, _) = run(Variant::System);
+        let (split, many, gap) = run(Variant::SplitLoops);
+        assert!(gap <= 1e-6, "{name}: {gap}");
+        // Errors of 1e-6 m a step, for a second.
+        assert!(support::apart(&whole, &split) < 1e-4, "{name}: {}", support::apart(&whole, &split));
+        assert!(many > 20 * few, "{name}: {many} and {few}");
+    }
+}

@@ -11,10 +11,18 @@ use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::*;
 use support::*;
 
-const EULER: Solver =
-    Solver::Reduced(Reduced { springs: Springs::Implicit, integration: Integration::Euler, balance: Balance::On });
-const MIDPOINT: Solver =
-    Solver::Reduced(Reduced { springs: Springs::Implicit, integration: Integration::Midpoint, balance: Balance::On });
+const EULER: Solver = Solver::Reduced(Reduced {
+    springs: Springs::Implicit,
+    integration: Integration::Euler,
+    balance: Balance::On,
+    contacts: Penalty::USUAL,
+});
+const MIDPOINT: Solver = Solver::Reduced(Reduced {
+    springs: Springs::Implicit,
+    integration: Integration::Midpoint,
+    balance: Balance::On,
+    contacts: Penalty::USUAL,
+});
 
 #[test]
 fn joints_never_open_and_nothing_explodes() {

@@ -10,17 +10,22 @@
 //! 4. manifold.rs: the points that touch in that direction, at most four of them;
 //! 5. surface.rs: meshes and height fields, triangle by triangle, without bumps at inner edges;
 //! 6. pair.rs: two shapes, through 3 to 5; for what moves far, at the moment of the first touch.
+//!
+//! follow.rs: a contact as its bodies move on; penalty.rs: contacts as springs, for the solvers that have no one-sided rows.
 
 mod broad;
 mod collider;
 mod convex;
 mod distance;
+pub(crate) mod follow;
 mod manifold;
 mod pair;
+pub(crate) mod penalty;
 mod polytope;
 mod surface;
 
 pub(crate) use collider::Colliders;
+pub use penalty::Penalty;
 
 use crate::input::{Contacts, Input};
 use crate::maths::{Pose, Twist};

@@ -61,6 +61,11 @@ impl Solver {
                 Variant::JointByJoint,
                 "joints held by impulses, one joint after another",
             ),
+            impulse(
+                "impulse:split_loops",
+                Variant::SplitLoops,
+                "joints held by impulses, those that close loops by a system of their own, in turn [Bender 2006, §4.6]",
+            ),
             Choice {
                 name: "assembly",
                 summary: "displacements, corrected until the joints are closed [Faure 1998]: takes loops and broken poses",

@@ -11,6 +11,7 @@ pub use choice::Choice;
 pub use impulse::Impulse;
 pub use reduced::Reduced;
 
+use crate::contact::Penalty;
 use crate::input::{Drive, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::Model;
@@ -80,12 +81,40 @@ pub struct Tree {
     pub threads: Threads,
     /// Whether the step also computes the joints' impulses, read by [`Work::joint_impulses`](crate::Work::joint_impulses).
     pub impulses: Impulses,
+    /// How bodies push where they touch.
+    pub contacts: ContactLaw,
+}
+
+/// How bodies push where they touch, in solver `tree`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum ContactLaw {
+    /// The default step by one-sided rows. The published one and its relatives have none: in them contacts are springs of the usual [`Penalty`].
+    #[default]
+    OfScheme,
+    /// Springs, as published [Hernández 2011, §2].
+    Penalty(Penalty),
 }
 
 impl Tree {
     /// A scheme with the usual settings.
     pub const fn new(scheme: TreeScheme) -> Tree {
-        Tree { scheme, depth: 8, instructions: Instructions::Best, threads: Threads::One, impulses: Impulses::Skip }
+        Tree {
+            scheme,
+            depth: 8,
+            instructions: Instructions::Best,
+            threads: Threads::One,
+            impulses: Impulses::Skip,
+            contacts: ContactLaw::OfScheme,
+        }
+    }
+
+    /// The law of contacts that are springs; `None` when they are rows.
+    pub fn penalty(&self) -> Option<Penalty> {
+        match (self.contacts, self.scheme) {
+            (ContactLaw::Penalty(law), _) => Some(law),
+            (ContactLaw::OfScheme, TreeScheme::Midpoint(_)) => None,
+            (ContactLaw::OfScheme, _) => Some(Penalty::default()),
+        }
     }
 }
 
@@ -146,6 +175,15 @@ pub enum Impulses {
     Skip,
     /// Yes, at about a fifth of the step's time.
     Keep,
+}
+
+/// Refuses numbers that make no law of contacts.
+pub(crate) fn check_penalty(solver: &'static str, law: Penalty) -> Result<(), StepError> {
+    if law.is_sound() {
+        return Ok(());
+    }
+    let what = "the stiffness or the slip of its contacts is not above 0".to_owned();
+    Err(StepError::Input { part: format!("solver {solver}"), what })
 }
 
 /// Refuses grips, for the solvers that have no rows for them.

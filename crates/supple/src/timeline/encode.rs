@@ -4,7 +4,7 @@
 //! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
 
 use super::TakeError;
-use crate::contact::ContactKey;
+use crate::contact::{ContactKey, Penalty};
 use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
@@ -12,7 +12,7 @@ use crate::model::{BodyId, BodyState, ContactMemory, JointState, ServoTarget, St
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
-use crate::solver::{Assembly, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
+use crate::solver::{Assembly, ContactLaw, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::{DQuat, DVec3};
 
 /// Appends `state`.
@@ -277,13 +277,20 @@ fn put_drive(out: &mut Vec<u8>, drive: Drive) {
 }
 fn put_solver(out: &mut Vec<u8>, solver: Solver) {
     match solver {
-        Solver::Tree(Tree { scheme, depth, instructions, threads, impulses }) => {
+        Solver::Tree(Tree { scheme, depth, instructions, threads, impulses, contacts }) => {
             out.push(0);
             put_u32(out, depth);
             put_choice(out, scheme, &SCHEMES);
             put_choice(out, instructions, &INSTRUCTIONS);
             put_choice(out, threads, &THREADS);
             put_choice(out, impulses, &IMPULSES);
+            match contacts {
+                ContactLaw::OfScheme => out.push(0),
+                ContactLaw::Penalty(law) => {
+                    out.push(1);
+                    put_penalty(out, law);
+                }
+            }
         }
         Solver::Impulse(Impulse {
             variant,
@@ -311,13 +318,18 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_choice(out, cut, &CUTS);
             put_choice(out, linear, &LINEARS);
         }
-        Solver::Reduced(Reduced { springs, integration, balance }) => {
+        Solver::Reduced(Reduced { springs, integration, balance, contacts }) => {
             out.push(3);
             put_choice(out, springs, &SPRINGS);
             put_choice(out, integration, &INTEGRATIONS);
             put_choice(out, balance, &BALANCES);
+            put_penalty(out, contacts);
         }
     }
+}
+fn put_penalty(out: &mut Vec<u8>, Penalty { stiffness, slip }: Penalty) {
+    put_f64(out, stiffness);
+    put_f64(out, slip);
 }
 
 // The settings by the number that stands for them: new ones go to the end.
@@ -334,7 +346,7 @@ const CONTACTS: [Contacts; 3] = [Contacts::Off, Contacts::Obstacles, Contacts::A
 const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Baseline];
 const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
 const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];
-const VARIANTS: [Variant; 2] = [Variant::System, Variant::JointByJoint];
+const VARIANTS: [Variant; 3] = [Variant::System, Variant::JointByJoint, Variant::SplitLoops];
 const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
 const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
 const ASSEMBLY_SCHEMES: [Scheme; 4] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte, Scheme::Posing];
@@ -464,6 +476,10 @@ impl<'a> Bytes<'a> {
                     instructions: self.choice(&INSTRUCTIONS)?,
                     threads: self.choice(&THREADS)?,
                     impulses: self.choice(&IMPULSES)?,
+                    contacts: match self.choice(&[0, 1])? {
+                        0 => ContactLaw::OfScheme,
+                        _ => ContactLaw::Penalty(self.penalty()?),
+                    },
                 })
             }
             1 => Solver::Impulse(Impulse {
@@ -487,8 +503,12 @@ impl<'a> Bytes<'a> {
                 springs: self.choice(&SPRINGS)?,
                 integration: self.choice(&INTEGRATIONS)?,
                 balance: self.choice(&BALANCES)?,
+                contacts: self.penalty()?,
             }),
         })
+    }
+    fn penalty(&mut self) -> Result<Penalty, TakeError> {
+        Ok(Penalty { stiffness: self.f64()?, slip: self.f64()? })
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn projected(
 ) -> Result<Outcome, Failure> {
     let AssemblyWork { correction, displacements } = work;
     correction.begin(state);
+    correction.touch_nothing();
     correction.hold_joints(model);
     correction.inertia.load(model, input, state, h)?;
     let limits_active = correction.inertia.limits_active;
@@ -63,6 +64,7 @@ pub(super) fn baumgarte(
 ) -> Outcome {
     let AssemblyWork { correction, displacements: accelerations } = work;
     correction.begin(state);
+    correction.touch_nothing();
     correction.hold_joints(model);
     correction.inertia.load_explicit(model, input, state);
     correction.inertia.turn(state, 0.0);

@@ -10,12 +10,14 @@
 use super::inertia::Inertia;
 use super::rows::{Rows, Stop, world};
 use super::{Assembly, Cut, Linear};
-use crate::forces::{Force, JointView};
+use crate::contact::Contact;
+use crate::contact::follow::Follow;
+use crate::forces::{self, Force, JointView};
 use crate::input::{Drive, Grip, Input};
-use crate::maths::rotation::{exp, log};
+use crate::maths::rotation::{exp, log, turned_inertia};
 use crate::maths::{Pose, Twist};
 use crate::model::joint::{Hold, Sides};
-use crate::model::{BodyState, Joint, JointId, JointMask, Model, State};
+use crate::model::{BodyId, BodyState, Joint, JointId, JointMask, Model, State};
 use glam::{DQuat, DVec3};
 use std::f64::consts::TAU;
 
@@ -61,9 +63,24 @@ pub(super) enum Owner {
 pub(super) enum LimitRows {
     /// No: they are springs, or left to others.
     None,
+    /// The hard ones, where they are passed.
+    Hard,
     /// Yes, those that are passed.
     Passed,
 }
+
+/// A contact that acts while it pushes.
+#[derive(Clone, Copy)]
+struct Surface {
+    follow: Follow,
+    /// The gap it keeps: none, or what is left of one that was below.
+    least: f64,
+    /// From the end of the part to the end of the step \[s\].
+    left: f64,
+}
+
+/// Share of a penetration that is recovered in one part.
+const RECOVERY: f64 = 0.2;
 
 /// What a correction did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,6 +126,8 @@ pub(super) struct Correction {
     pub(super) rows: Rows,
     pub(super) held: Vec<Held>,
     pub(super) limits: LimitRows,
+    /// What touches within the part.
+    contacts: Vec<Surface>,
     /// How much turning is resisted while joints are open: a body of mass m with levers r and joints open by E turns with the inertia
     /// `I + wariness · m r E`. 0 where the masses alone shall count \[1/rad\].
     pub(super) wariness: f64,
@@ -154,6 +173,7 @@ impl Correction {
             rows: Rows::new(model),
             held: Vec::new(),
             limits: LimitRows::None,
+            contacts: Vec::new(),
             wariness: 0.0,
             patience: PATIENCE,
             finest: 1.0,
@@ -403,10 +423,101 @@ impl Correction {
             self.residuals.push(residual);
         }
         self.inertia.turn(state, self.wariness * open);
-        if self.limits == LimitRows::Passed {
-            self.linearise_limits(model, state, &mut measured);
+        match self.limits {
+            LimitRows::None => {}
+            LimitRows::Passed => self.linearise_limits(model, state, &mut measured),
+            LimitRows::Hard => self.linearise_stops(model, state, &mut measured),
         }
+        self.linearise_contacts(model, state, &mut measured);
         measured
+    }
+
+    /// What may touch in a part `h` that starts at `state`: Faure's smooth surface contact, a row along the normal that acts while it pushes.
+    pub(super) fn touch(&mut self, contacts: &[Contact], state: &State, (h, after): (f64, f64)) {
+        self.contacts.clear();
+        self.contacts.extend(contacts.iter().map(|contact| Surface {
+            follow: Follow::new(contact, state, (h, after)),
+            least: (1.0 - RECOVERY) * contact.gap.min(0.0),
+            left: after,
+        }));
+        let between = self.contacts.iter().filter_map(|c| Some((c.follow.a.index(), c.follow.b?.index())));
+        self.rows.join(between);
+    }
+
+    /// Whether something touches, and only what does not move by itself.
+    pub(super) fn touches_only_what_stands(&self) -> bool {
+        !self.contacts.is_empty() && self.contacts.iter().all(|contact| contact.follow.carried == DVec3::ZERO)
+    }
+
+    /// Nothing touches.
+    pub(super) fn touch_nothing(&mut self) {
+        self.contacts.clear();
+        self.rows.join(std::iter::empty());
+    }
+
+    /// Rows of contacts that are passed, by the least way that leaves no gap below where it is allowed.
+    fn linearise_contacts(&mut self, model: &Model, state: &State, measured: &mut Measured) {
+        for contact in &self.contacts {
+            let passed = contact.follow.gap_at(state, contact.left) - contact.least;
+            if passed >= 0.0 {
+                continue;
+            }
+            let Follow { a, b, normal, .. } = contact.follow;
+            let [r_a, r_b] = contact.follow.levers_at(state);
+            self.rows.between(a.index(), b.map_or(world(model), |b| b.index()));
+            self.rows.push(
+                Twist::new(normal, r_a.cross(normal)),
+                Twist::new(-normal, -r_b.cross(normal)),
+                -passed,
+                1.0,
+            );
+            measured.largest = measured.largest.max(-passed);
+            measured.square += passed * passed;
+        }
+    }
+
+    /// Rows of hard limits that are passed.
+    fn linearise_stops(&mut self, model: &Model, state: &State, measured: &mut Measured) {
+        let Correction { rows, inertia, .. } = self;
+        forces::stops(model, state, |stop| {
+            if stop.gap < 0.0 {
+                let (a, b) = (stop.child.index(), stop.parent.map_or(world(model), |b| b.index()));
+                let scale = if stop.a.linear == DVec3::ZERO { inertia.length(a, b) } else { 1.0 };
+                rows.between(a, b);
+                rows.push(stop.a, stop.b, -stop.gap, scale);
+                measured.largest = measured.largest.max(-stop.gap);
+                measured.square += (stop.gap * scale).powi(2);
+            }
+        });
+    }
+
+    /// Takes from the velocities of `state` what lifted bodies out of each other within `h`: they part without a speed.
+    pub(super) fn settle(&mut self, model: &Model, state: &mut State, h: f64) {
+        for contact in self.contacts.iter().filter(|contact| contact.least < 0.0) {
+            let Follow { a, b, normal, .. } = contact.follow;
+            let [r_a, r_b] = contact.follow.levers_at(state);
+            let parting = normal.dot(contact.follow.velocity_at(state));
+            let lifted = RECOVERY / (1.0 - RECOVERY) * -contact.least / h;
+            let excess = parting.min(lifted);
+            if excess <= 0.0 {
+                continue;
+            }
+            let sides = [Some((a, r_a, 1.0)), b.map(|b| (b, r_b, -1.0))];
+            let answer = |id: BodyId, r: DVec3, state: &State| {
+                let (body, q) = (model.body(id), state.bodies[id.index()].orientation);
+                (1.0 / body.mass, turned_inertia(q, body.inertia.inverse()) * r.cross(normal))
+            };
+            let mut softness = 0.0;
+            for (id, r, _) in sides.into_iter().flatten() {
+                let (linear, angular) = answer(id, r, state);
+                softness += linear + angular.dot(r.cross(normal));
+            }
+            for (id, r, sign) in sides.into_iter().flatten() {
+                let (linear, angular) = answer(id, r, state);
+                let velocity = &mut state.bodies[id.index()].velocity;
+                *velocity = *velocity - Twist::new(normal * linear, angular) * (sign * excess / softness);
+            }
+        }
     }
 
     /// Rows that bring joints back to the limits they have passed.

@@ -215,6 +215,15 @@ impl Inertia {
         }
     }
 
+    /// `Δᵀ M Δ` of displacements, at the orientations of `state`.
+    pub(super) fn size(&self, state: &State, displacements: &[Twist]) -> f64 {
+        let each = displacements.iter().zip(&state.bodies).enumerate().map(|(i, (d, body))| {
+            let turn = body.orientation.conjugate() * d.angular;
+            self.masses[i] * d.linear.length_squared() + turn.dot(self.inertias[i] * turn)
+        });
+        each.sum()
+    }
+
     /// `M⁻¹` of what pushes a body from outside.
     pub(super) fn acceleration(&self, i: usize, body: &BodyState) -> Twist {
         let (q, wrench) = (body.orientation, self.outside[i]);

@@ -18,6 +18,7 @@ mod rows;
 pub use budget::Budget;
 pub use correct::Residual;
 
+use crate::contact::{self, Contact};
 use crate::input::{Drive, Grip, Input};
 use crate::maths::Twist;
 use crate::measure;
@@ -112,8 +113,11 @@ impl AssemblyWork {
 pub(crate) fn takes(model: &Model, input: &Input, settings: Assembly) -> Result<(), StepError> {
     let unsupported =
         |part: String, remedy: &'static str| Err(StepError::Unsupported { solver: "assembly", part, remedy });
-    if settings.scheme != Scheme::Posing {
+    if matches!(settings.scheme, Scheme::Projected | Scheme::Baumgarte) {
         crate::solver::no_hard_limits("assembly", model)?;
+        if contact::wanted(model, input) {
+            return unsupported("contacts in its baselines".to_owned(), "use its scheme displacements, or no contacts");
+        }
     }
     for (asked, joint) in input.joints.iter().zip(model.joints()) {
         let part = || format!("the prescribed motion of joint \"{}\"", joint.name);
@@ -138,11 +142,12 @@ pub(crate) fn substep(
     input: &Input,
     settings: Assembly,
     part: (f64, f64),
+    contacts: &[Contact],
     state: &mut State,
     work: &mut AssemblyWork,
 ) -> Result<Report, Failure> {
     let outcome = match settings.scheme {
-        Scheme::Displacements => displacements(model, input, &settings, part, state, work)?,
+        Scheme::Displacements => displacements(model, (input, contacts), &settings, part, state, work)?,
         Scheme::Projected => baselines::projected(model, input, &settings, part.0, state, work)?,
         Scheme::Baumgarte => baselines::baumgarte(model, input, &settings, part.0, state, work),
         Scheme::Posing => posing(model, &input.grips, &settings, state, work),
@@ -167,7 +172,7 @@ pub(crate) fn substep(
 /// Störmer's rule with the correction at the end of the part.
 fn displacements(
     model: &Model,
-    input: &Input,
+    (input, contacts): (&Input, &[Contact]),
     settings: &Assembly,
     (h, after): (f64, f64),
     state: &mut State,
@@ -176,6 +181,8 @@ fn displacements(
     let AssemblyWork { correction, displacements } = work;
     correction.begin(state);
     correction.hold(model, input, state, (h, after));
+    correction.touch(contacts, state, (h, after));
+    correction.limits = LimitRows::Hard;
     correction.inertia.load(model, input, state, h)?;
 
     // Δ = h v + ½ h² M⁻¹ f                                                            [Faure 1998, §4.2, corrected]
@@ -188,16 +195,27 @@ fn displacements(
     for (i, (displacement, body)) in displacements.iter().zip(&mut state.bodies).enumerate() {
         correction.displace(i, body, *displacement);
     }
+    let alone = correction.inertia.size(state, displacements);
     let outcome = correction.correct(model, settings, state);
+    correction.limits = LimitRows::None;
 
-    // v = Δ/h + ½ h M⁻¹ f
+    // v = Δ/h + ½ h M⁻¹ f. Nothing that stands still makes Δᵀ M Δ larger by being touched; rows that come and go on the way may, and are held to it.
+    let together = correction.inertia.size(state, &correction.moved);
+    let pushed = together > alone && correction.touches_only_what_stands() && !moves_by_hand(input);
+    let share = if pushed { (alone / together).sqrt() } else { 1.0 };
     for (i, body) in state.bodies.iter_mut().enumerate() {
-        let moved = correction.moved[i];
+        let moved = correction.moved[i] * share;
         let omega = correction.inertia.spun(i, body, moved.angular / h, 0.5 * h);
         let half = correction.inertia.acceleration(i, body) * (0.5 * h);
         body.velocity = Twist::new(moved.linear / h, omega) + half;
     }
+    correction.settle(model, state, h);
     Ok(outcome)
+}
+
+/// Whether the input moves bodies whatever it takes.
+fn moves_by_hand(input: &Input) -> bool {
+    !input.grips.is_empty() || input.joints.iter().any(|joint| joint.drive != Drive::Forces)
 }
 
 /// Bodies stay where they are but for what joints, limits and grips ask of them; nothing moves on by itself.
@@ -232,6 +250,7 @@ fn assembled(
     // Iterations that are cut short do not get to rows that count less.
     let weight = if settings.linear == Linear::Factored { GRIP } else { 1.0 };
     correction.begin(state);
+    correction.touch_nothing();
     correction.inertia.without_springs();
     correction.wariness = if settings.cut == Cut::Resisted { WARINESS } else { 0.0 };
     correction.hold_joints(model);
@@ -297,6 +316,7 @@ pub(crate) fn assemble(
         }
         joints
     };
+    correction.touch_nothing();
     correction.hold_joints(model);
     correction.measure(model, state);
     let before = by_joint(correction);

@@ -73,6 +73,10 @@ pub(super) struct Rows {
     /// `Ñ`
     nearly: Sparse,
     factors: Ldl,
+    /// Bodies that rows of the model couple, those that contacts couple besides, and those that they are to.
+    edges: Vec<(usize, usize)>,
+    joined: Vec<(usize, usize)>,
+    wanted: Vec<(usize, usize)>,
     /// μ of `Ñ` \[1/kg\].
     mu: f64,
     /// \[kg\]
@@ -94,6 +98,9 @@ impl Rows {
         Rows {
             factors: Ldl::new(&nearly),
             nearly,
+            edges,
+            joined: Vec::new(),
+            wanted: Vec::new(),
             heaviest,
             mu: (SHARE_OF_HEAVIEST / heaviest).max(SHARE_OF_LIGHTEST / lightest),
             pairs: Vec::new(),
@@ -106,6 +113,22 @@ impl Rows {
             steepest: by_body(),
             search: by_body(),
         }
+    }
+
+    /// Lets rows act between these bodies besides those of the model. Allocates when they are others than before.
+    pub(super) fn join(&mut self, between: impl Iterator<Item = (usize, usize)>) {
+        self.wanted.clear();
+        self.wanted.extend(between.map(|(a, b)| (a.min(b), a.max(b))));
+        self.wanted.sort_unstable();
+        self.wanted.dedup();
+        if self.wanted == self.joined {
+            return;
+        }
+        std::mem::swap(&mut self.wanted, &mut self.joined);
+        let bodies = self.motion.len() - 1;
+        let edges: Vec<(usize, usize)> = self.edges.iter().chain(&self.joined).copied().collect();
+        self.nearly = Sparse::new(&vec![6; bodies], &edges);
+        self.factors = Ldl::new(&self.nearly);
     }
 
     /// No rows.

@@ -56,8 +56,8 @@ impl ByJoint {
         Ok(())
     }
 
-    /// Once round at the start: closes each joint that would be open by more than `tolerance` after the flight; the largest error met. Changes of
-    /// the rates of contacts count `slowest` times, so that what rests does not creep.
+    /// Once round at the start: closes each joint that would be open by more than `tolerance` after the flight; the largest error met. And the largest
+    /// change of a contact's rate.
     pub(super) fn close(
         &mut self,
         system: &System,
@@ -65,8 +65,8 @@ impl ByJoint {
         motion: &mut Motion,
         pushes: &mut Pushes,
         goal: &[Vector],
-        (tolerance, slowest): (f64, f64),
-    ) -> Result<Worst, Failure> {
+        tolerance: f64,
+    ) -> Result<(Worst, f64), Failure> {
         let mut worst = Worst::NONE;
         for (k, held) in system.held.iter().enumerate() {
             let mut c = goal[k];
@@ -90,11 +90,10 @@ impl ByJoint {
         let change = pushes.round(&system.masses, velocities, drift, |i, velocities| {
             end.bodies[i] = flyers[i].fly(&start.bodies[i], velocities[i], *h);
         });
-        worst.size = worst.size.max(change * slowest);
-        Ok(worst)
+        Ok((worst, change))
     }
 
-    /// Once round at the end: stops each joint that is opening faster than `tolerance`; the largest rate met.
+    /// Once round at the end: stops each joint that is opening faster than `tolerance`; the largest rate met, and change of a contact's.
     pub(super) fn settle(
         &mut self,
         system: &System,
@@ -102,7 +101,7 @@ impl ByJoint {
         pushes: &mut Pushes,
         goal: &[Vector],
         tolerance: f64,
-    ) -> Result<Worst, Failure> {
+    ) -> Result<(Worst, f64), Failure> {
         let mut worst = Worst::NONE;
         for (k, held) in system.held.iter().enumerate() {
             let rate = system.rate(k, &motion.velocities);
@@ -116,8 +115,7 @@ impl ByJoint {
             worst.size = worst.size.max(change);
         }
         let Motion { velocities, drift, .. } = motion;
-        worst.size = worst.size.max(pushes.round(&system.masses, velocities, drift, |_, _| {}));
-        Ok(worst)
+        Ok((worst, pushes.round(&system.masses, velocities, drift, |_, _| {})))
     }
 }
 

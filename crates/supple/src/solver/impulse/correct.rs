@@ -13,6 +13,10 @@ const LIMIT_PASSES: u32 = 3;
 const PUSHES: u32 = 8;
 /// Rounds joint by joint that count as one iteration of the system, for the bound on both.
 const ROUNDS: u32 = 1000;
+/// Rounds joint by joint after which contacts may still be changing.
+const MOST_PUSHES: u32 = 2000;
+/// Corrections of both halves of split loops that count as one of the system.
+const ALTERNATIONS: u32 = 100;
 /// Joint by joint the error wavers from round to round: it must have fallen after this many.
 const WINDOW: u32 = 100;
 /// Share of the velocity tolerance to which the pushes are found.
@@ -24,11 +28,12 @@ const ROUNDING: f64 = 1e-13;
 #[derive(Clone, Copy)]
 pub(super) struct Worst {
     pub size: f64,
-    pub held: usize,
+    /// What it is to be called when it stays.
+    failure: Option<Failure>,
 }
 
 impl Worst {
-    pub(super) const NONE: Worst = Worst { size: 0.0, held: 0 };
+    pub(super) const NONE: Worst = Worst { size: 0.0, failure: None };
 
     /// Takes in the rows of one joint or grip; returns their size, the larger of that of its translations and that of its rotations.
     pub(super) fn see(&mut self, k: usize, rows: &Vector, system: &System) -> Result<f64, Failure> {
@@ -40,9 +45,18 @@ impl Worst {
             return Err(Failure::NotFinite(BodyId(held.a as u32)));
         }
         if size > self.size {
-            *self = Worst { size, held: k };
+            *self = Worst { size, failure: Some(diverged(held)) };
         }
         Ok(size)
+    }
+
+    /// The larger of two.
+    fn and(self, other: Worst) -> Worst {
+        if other.size > self.size { other } else { self }
+    }
+
+    fn failure(&self) -> Failure {
+        self.failure.unwrap_or(Failure::NotFinite(BodyId(0)))
     }
 }
 
@@ -51,21 +65,23 @@ struct Watch {
     left: u32,
     last: f64,
     grew: u32,
+    /// How often the error may grow.
+    patience: u32,
 }
 
 impl Watch {
-    fn new(most: u32) -> Watch {
-        Watch { left: most, last: f64::INFINITY, grew: 0 }
+    fn new(most: u32, patience: u32) -> Watch {
+        Watch { left: most, last: f64::INFINITY, grew: 0, patience }
     }
 
-    /// One more correction of this error: fails when there were enough, or when the error has grown twice.
-    fn allow(&mut self, worst: Worst, system: &System) -> Result<(), Failure> {
+    /// One more correction of this error: fails when there were enough, or when the error has grown too often.
+    fn allow(&mut self, worst: Worst) -> Result<(), Failure> {
         if worst.size > self.last {
             self.grew += 1;
         }
         self.last = worst.size;
-        if self.left == 0 || self.grew == 2 {
-            return Err(diverged(&system.held[worst.held]));
+        if self.left == 0 || self.grew == self.patience {
+            return Err(worst.failure());
         }
         self.left -= 1;
         Ok(())
@@ -97,7 +113,7 @@ impl Part<'_> {
         };
         match (self.settings.variant, at, self.settings.velocity_correction) {
             (_, At::End, VelocityCorrection::Off) if work.kicks.soft.is_empty() && work.pushes.is_empty() => Ok(0),
-            (Variant::System, ..) => self.by_system(at, tolerance, work, report),
+            (Variant::System | Variant::SplitLoops, ..) => self.by_system(at, tolerance, work, report),
             (Variant::JointByJoint, ..) => self.by_joint(at, tolerance, work),
         }
     }
@@ -119,10 +135,13 @@ impl Part<'_> {
             work.pushes.forget_since(&work.given);
             report.solves += work.pushes.respond(&mut work.system);
             let mut pushes = PUSHES;
-            let mut watch = Watch::new(self.settings.iterations);
+            let mut watch = match self.settings.variant {
+                Variant::SplitLoops => Watch::new(self.settings.iterations.saturating_mul(ALTERNATIONS), u32::MAX),
+                _ => Watch::new(self.settings.iterations, 2),
+            };
             let mut owes = !work.kicks.soft.is_empty();
             loop {
-                let worst = work.measure(at)?;
+                let worst = work.measure(at)?.and(work.measure_marked(at)?);
                 if !owes && worst.size <= tolerance {
                     if pushes == 0 || work.pushes.is_empty() || work.push(at, self.settings.velocity_tolerance, report)
                     {
@@ -132,12 +151,12 @@ impl Part<'_> {
                     watch.last = f64::INFINITY;
                     continue;
                 }
-                watch.allow(worst, &work.system)?;
+                watch.allow(worst)?;
                 if owes {
                     work.owe(self.h);
                 }
                 work.solve();
-                report.solves += 1;
+                report.solves += 1 + work.solve_marked(at)?;
                 corrections += 1;
                 if owes && passes > 0 && work.let_go(self.h) {
                     // begin again without the limits that would pull
@@ -151,12 +170,18 @@ impl Part<'_> {
     }
 
     fn factor(&self, at: At<'_>, work: &mut ImpulseWork) -> Result<u32, Failure> {
-        let ImpulseWork { system, kicks, motion, .. } = work;
+        let ImpulseWork { system, marked, kicks, motion, .. } = work;
         let bodies = match at {
             At::Start(start) => &start.bodies,
             At::End => &motion.end.bodies,
         };
-        system.factor(self.model, self.settings.elimination, bodies, &kicks.soft, self.h)
+        let mut factorisations = system.factor(self.model, self.settings.elimination, bodies, &kicks.soft, self.h)?;
+        if let Some(marked) = marked {
+            marked.system.weigh(bodies);
+            factorisations +=
+                marked.system.factor(self.model, self.settings.elimination, bodies, &kicks.soft, self.h)?;
+        }
+        Ok(factorisations)
     }
 
     /// One joint after another, round and round.
@@ -171,25 +196,23 @@ impl Part<'_> {
             At::End => system.place(&motion.end.bodies),
         }
         by_joint.prepare(system, kicks, self.h)?;
-        let slowest = tolerance / self.settings.velocity_tolerance;
         let most = self.settings.iterations.saturating_mul(ROUNDS);
-        let mut watch = Watch::new(most);
+        let mut watch = Watch::new(most, 2);
         let mut worst = Worst::NONE;
         for done in 0..most {
-            worst = match at {
-                At::Start(start) => {
-                    by_joint.close(system, start, motion, pushes, &goals.errors, (tolerance, slowest))?
-                }
+            let pushed;
+            (worst, pushed) = match at {
+                At::Start(start) => by_joint.close(system, start, motion, pushes, &goals.errors, tolerance)?,
                 At::End => by_joint.settle(system, motion, pushes, &goals.rates, tolerance)?,
             };
-            if worst.size <= tolerance {
+            if worst.size <= tolerance && (pushed <= self.settings.velocity_tolerance || done >= MOST_PUSHES) {
                 return Ok(done);
             }
             if done % WINDOW == WINDOW - 1 {
-                watch.allow(worst, system)?;
+                watch.allow(worst)?;
             }
         }
-        Err(diverged(&system.held[worst.held]))
+        Err(worst.failure())
     }
 }
 
@@ -220,6 +243,46 @@ impl ImpulseWork {
             }
         }
         Ok(worst)
+    }
+
+    /// The same of the joints that were marked, when loops are split.
+    fn measure_marked(&mut self, at: At<'_>) -> Result<Worst, Failure> {
+        let ImpulseWork { marked, motion, .. } = self;
+        let mut worst = Worst::NONE;
+        let Some(marked) = marked else { return Ok(worst) };
+        for (k, held) in marked.system.held.iter().enumerate() {
+            let wanted = &mut marked.wanted[k];
+            match at {
+                At::Start(_) => {
+                    *wanted = [0.0; 6];
+                    for (i, row) in held.errors(&motion.end.bodies).iter().enumerate() {
+                        wanted[i] = -row.error;
+                    }
+                    worst.see(k, wanted, &marked.system)?;
+                    wanted.iter_mut().for_each(|x| *x /= motion.h);
+                }
+                At::End => {
+                    *wanted = marked.system.rate(k, &motion.velocities).map(|rate| -rate);
+                    worst.see(k, wanted, &marked.system)?;
+                }
+            }
+        }
+        Ok(worst)
+    }
+
+    /// One correction of the marked joints, when loops are split; how many.
+    fn solve_marked(&mut self, at: At<'_>) -> Result<u32, Failure> {
+        if self.marked.is_none() {
+            return Ok(0);
+        }
+        if let At::Start(start) = at {
+            self.motion.fly_all(start);
+        }
+        self.measure_marked(at)?;
+        let ImpulseWork { marked, motion, owed, .. } = self;
+        let Some(marked) = marked else { return Ok(0) };
+        marked.system.solve(owed, &marked.wanted, &mut motion.velocities);
+        Ok(1)
     }
 
     /// Takes what the implicit forces owe at these velocities into the next correction.

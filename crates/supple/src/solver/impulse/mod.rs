@@ -31,7 +31,7 @@ use flight::Flyer;
 use glam::DVec3;
 use kicks::Kicks;
 use pushes::Pushes;
-use system::System;
+use system::{System, Which};
 
 /// Settings of solver `impulse`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,6 +71,9 @@ pub enum Variant {
     System,
     /// One joint after another.
     JointByJoint,
+    /// All at once but those that close loops, and these by a system of their own, in turn [Bender 2006, §4.6]: for comparison. Slow where loops are long; may not
+    /// converge where [`Variant::System`] does.
+    SplitLoops,
 }
 
 /// Which matrix the system variant factors.
@@ -100,6 +103,11 @@ pub(crate) struct ImpulseWork {
     system: System,
     /// The system with grips while the other is in use, and the other way round. Made when there are any.
     gripped: Option<Box<System>>,
+    /// The system of the tree alone while another is in use, and the other way round. Made when loops are split.
+    tree: Option<Box<System>>,
+    /// The joints that close loops, while loops are split; else they wait in `unmarked`.
+    marked: Option<Box<Marked>>,
+    unmarked: Option<Box<Marked>>,
     by_joint: ByJoint,
     kicks: Kicks,
     pushes: Pushes,
@@ -114,6 +122,12 @@ pub(crate) struct ImpulseWork {
     /// Velocities before the first correction, and what contacts had been given.
     kicked: Vec<Twist>,
     given: Vec<[f64; 3]>,
+}
+
+/// The joints that close loops, when loops are split.
+struct Marked {
+    system: System,
+    wanted: Vec<Vector>,
 }
 
 /// The bodies on their way.
@@ -148,8 +162,11 @@ impl ImpulseWork {
             torque: DVec3::ZERO,
         };
         ImpulseWork {
-            system: System::new(model),
+            system: System::new(model, Which::All),
             gripped: None,
+            tree: None,
+            marked: None,
+            unmarked: None,
             by_joint: ByJoint::default(),
             kicks: Kicks::new(model),
             pushes: Pushes::new(model),
@@ -192,7 +209,11 @@ pub(crate) fn substep(
     work: &mut ImpulseWork,
 ) -> Result<Report, Failure> {
     let part = Part { model, input, settings, h, after, contacts, held: &input.grips, loose: &[] };
-    let mut done = if input.grips.is_empty() { part.run(state, work) } else { part.run_gripped(state, work) };
+    let mut done = match (settings.variant, input.grips.is_empty()) {
+        (Variant::SplitLoops, _) if !model.topology().is_tree() => part.run_split(state, work),
+        (_, true) => part.run(state, work),
+        (_, false) => part.run_gripped(state, work),
+    };
     let is_short = h * f64::from(input.substeps.max(1)) < GIVING_WAY * input.dt;
     if done.is_err() && !input.grips.is_empty() && is_short {
         // It seems that a grip is out of reach: then all give way, and pull like springs.
@@ -230,10 +251,26 @@ struct Part<'a> {
 impl Part<'_> {
     /// The same with the system that has rows for grips.
     fn run_gripped(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
-        let gripped = work.gripped.get_or_insert_with(|| Box::new(System::new(self.model)));
+        let gripped = work.gripped.get_or_insert_with(|| Box::new(System::new(self.model, Which::All)));
         std::mem::swap(&mut work.system, gripped);
         let done = self.run(start, work);
         if let Some(system) = &mut work.gripped {
+            std::mem::swap(&mut work.system, system);
+        }
+        done
+    }
+
+    /// The same with joints that close loops apart from the others.
+    fn run_split(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+        let tree = work.tree.get_or_insert_with(|| Box::new(System::new(self.model, Which::Tree)));
+        std::mem::swap(&mut work.system, tree);
+        work.marked = Some(work.unmarked.take().unwrap_or_else(|| {
+            let system = System::new(self.model, Which::Closing);
+            Box::new(Marked { wanted: vec![[0.0; 6]; system.held.len()], system })
+        }));
+        let done = self.run(start, work);
+        work.unmarked = work.marked.take();
+        if let Some(system) = &mut work.tree {
             std::mem::swap(&mut work.system, system);
         }
         done

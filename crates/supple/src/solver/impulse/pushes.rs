@@ -15,6 +15,7 @@
 //! zero between characters that nothing joins.
 
 use super::system::{Mass, System};
+use crate::contact::follow::Follow;
 use crate::contact::{Contact, Other};
 use crate::forces::{self, Stop, StopPlace};
 use crate::maths::Twist;
@@ -50,8 +51,8 @@ struct Push {
     rows_b: [Twist; 3],
     /// Rates that the obstacle's own motion takes off.
     carried: [f64; 3],
-    /// From the bodies' centres to their surfaces.
-    levers: [DVec3; 2],
+    /// A contact as its bodies move; `None`: a limit.
+    follow: Option<Follow>,
     gap: f64,
     /// μ
     friction: f64,
@@ -153,9 +154,7 @@ impl Pushes {
         forces::stops(model, end, |stop| stops.push(stop));
         for push in all {
             let mut gap = push.gap + h * push.rates[0];
-            if let Kind::Contact = push.kind {
-                push.meet(end);
-            }
+            push.meet(end);
             if let Kind::Stop(joint, place) = push.kind {
                 // in the order of `forces::stops`
                 let same = |stop: &Stop| (stop.joint, stop.place) == (joint, place);
@@ -354,16 +353,13 @@ impl Push {
             Other::Body(b) => Some(b.index()),
             Other::Obstacle(_) => None,
         };
-        let lever = |body: usize, point: DVec3| state.bodies[body].orientation * point;
-        let levers =
-            [lever(contact.a.index(), contact.point_in_a), b.map_or(DVec3::ZERO, |b| lever(b, contact.point_in_b))];
         let mut push = Push {
             kind: Kind::Contact,
             a: contact.a.index(),
             b,
             rows_a: directions.map(|d| Twist::new(d, DVec3::ZERO)),
             rows_b: directions.map(|d| Twist::new(-d, DVec3::ZERO)),
-            levers,
+            follow: Some(Follow::new(contact, state, (0.0, 0.0))),
             carried: directions.map(|d| d.dot(contact.obstacle_velocity)),
             gap: contact.gap,
             friction: contact.friction,
@@ -376,12 +372,13 @@ impl Push {
         push
     }
 
-    /// Takes the levers of a contact at this state: both sides are pushed at one point, midway between their surfaces, so that angular momentum is kept. Surfaces
-    /// stay where they were about the centres: balls roll.
+    /// Takes the levers of a contact at this state: both sides are pushed at one point, midway between their surfaces, so that angular momentum is kept.
     fn meet(&mut self, state: &State) {
+        let Some(follow) = &self.follow else { return };
+        let [r_a, r_b] = follow.levers_at(state);
         let surface = |body: usize, lever: DVec3| state.bodies[body].position + lever;
-        let on_a = surface(self.a, self.levers[0]);
-        let point = self.b.map_or(on_a, |b| (on_a + surface(b, self.levers[1])) * 0.5);
+        let on_a = surface(self.a, r_a);
+        let point = self.b.map_or(on_a, |b| (on_a + surface(b, r_b)) * 0.5);
         for (rows, body) in [(&mut self.rows_a, Some(self.a)), (&mut self.rows_b, self.b)] {
             let Some(body) = body else { continue };
             let r = point - state.bodies[body].position;
@@ -397,7 +394,7 @@ impl Push {
             b: stop.parent.map(|b| b.index()),
             rows_a: only(stop.a),
             rows_b: only(stop.b),
-            levers: [DVec3::ZERO; 2],
+            follow: None,
             carried: [0.0; 3],
             gap: stop.gap,
             friction: 0.0,

@@ -10,9 +10,10 @@
 //! carries many joints makes it dense; (1) has bodies and joints as nodes and stays sparse, so it is factored in that case, and when there are
 //! implicit forces. On a tree (1) is eliminated in tree order, each body before its joint [Hernández 2011, §3.3]; nothing fills in.
 //!
-//! Rows that close loops may say the same thing twice: S is singular then. Each is given a little give, `−μ` on its diagonal, `μ` a millionth of
-//! its own `J M⁻¹ Jᵀ`. The caller repeats its corrections until the joints are closed, which takes the give out again: no answer is changed by it.
-//! That replaces the two alternating systems of [Bender 2006, §4.6].
+//! Rows that close loops may say the same thing twice: S is singular then. Each is given a little give, `−μ` on its diagonal, `μ` a ten-thousand-millionth
+//! of its own `J M⁻¹ Jᵀ`: enough for pivots, and so little that the rows of a four-bar that comes to lie flat, which are nearly dependent, still close. The caller
+//! repeats its corrections until the joints are closed, which takes the give out again: no answer is changed by it. That
+//! replaces the two alternating systems of [Bender 2006, §4.6], which are there for comparison (`Variant::SplitLoops`).
 
 use super::Elimination;
 use super::kicks::Soft;
@@ -27,7 +28,7 @@ use crate::step::Failure;
 use glam::{DMat3, DVec3};
 
 /// Share of a closing row's own `J M⁻¹ Jᵀ` that it gives.
-const GIVE: f64 = 1e-6;
+const GIVE: f64 = 1e-10;
 /// With more joints than this on one body, bodies and joints are eliminated together: the clique of its joints costs their number cubed.
 const MANY_JOINTS: usize = 8;
 
@@ -134,8 +135,18 @@ enum Side {
     B,
 }
 
+/// Which joints a system holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those of the spanning tree.
+    Tree,
+    /// Those that close loops: the marked ones of [Bender 2006, §4.6].
+    Closing,
+}
+
 impl System {
-    pub(super) fn new(model: &Model) -> System {
+    pub(super) fn new(model: &Model, which: Which) -> System {
         let loops = &model.topology().loops;
         let held: Vec<Held> = model
             .joints()
@@ -148,6 +159,11 @@ impl System {
                 hold: joint.hold(),
                 joint: Some(JointId(k as u32)),
                 closes: loops.binary_search(&JointId(k as u32)).is_ok(),
+            })
+            .filter(|held| match which {
+                Which::All => true,
+                Which::Tree => !held.closes,
+                Which::Closing => held.closes,
             })
             .collect();
         let sprung = model.joints().iter().filter(|j| {

@@ -21,6 +21,7 @@
 
 use super::recursion::Recursion;
 use super::spatial::Inertia;
+use crate::contact::penalty::{Place, Touch};
 use crate::forces::{self, Acting, Derivatives, Force, Source};
 use crate::input::Input;
 use crate::maths::block::solve_dense;
@@ -149,6 +150,43 @@ impl Loads {
                 _ => body_load(&acting, velocity(acting.a), rule.pulls, recursion),
             }
         })
+    }
+
+    /// Contacts as springs, at `state` and with so much of the part `left`.
+    pub(super) fn touch(
+        &mut self,
+        model: &Model,
+        input: &Input,
+        state: &State,
+        (touches, left): (&[Touch], (f64, f64)),
+        rule: Rule,
+        recursion: &mut Recursion,
+    ) {
+        let velocity = |body: BodyId| state.bodies[body.index()].velocity;
+        let Weights { ahead, position, velocity: later } = rule.pulls;
+        for touch in touches {
+            let place = touch.place(state, left);
+            let Some(linear) = touch.linear(model, state, &place, input.gravity, rule.look) else { continue };
+            let rate = velocity(touch.follow.a).at(place.r_a)
+                - touch.follow.b.map_or(DVec3::ZERO, |b| velocity(b).at(place.r_b));
+            let force = linear.force - (linear.stiffness * ahead + linear.damping) * rate;
+            let x = linear.stiffness * position + linear.damping * later;
+            let Some(b) = touch.follow.b else {
+                recursion.load_body(touch.follow.a, Wrench::at(place.r_a, force), &Inertia::at_point(place.r_a, x));
+                continue;
+            };
+            recursion.push(touch.follow.a, Wrench::at(place.r_a, force));
+            recursion.push(b, Wrench::at(place.r_b, -force));
+            if later > 0.0 {
+                let Place { r_a, r_b, .. } = place;
+                self.springs.push(Spring { a: touch.follow.a, b, r_a, r_b, x, force: DVec3::ZERO });
+            }
+        }
+        let n = 3 * self.springs.len();
+        if self.rhs.len() < n {
+            self.rhs.resize(n, 0.0);
+            self.matrix.resize(n * n, 0.0);
+        }
     }
 
     /// Solves the tree that the recursion has factored, springs between bodies included. Returns the number of right-hand sides solved.

@@ -14,6 +14,8 @@ mod spatial;
 pub use particles::Particle;
 pub use recursion::{Given, Known, Recursion, Singular, forward, hybrid, inverse};
 
+use crate::contact::penalty::{self, Touch};
+use crate::contact::{Contact, Penalty};
 use crate::input::{Drive, Input};
 use crate::measure;
 use crate::model::{Coordinates, JointId, Model, State};
@@ -31,6 +33,8 @@ pub struct Reduced {
     pub integration: Integration,
     /// Whether energy and momentum are balanced after each part.
     pub balance: Balance,
+    /// How bodies push where they touch: contacts are springs [Kim 2008, §4.1].
+    pub contacts: Penalty,
 }
 
 /// How springs, dampers and pulls enter the recursion.
@@ -69,6 +73,8 @@ pub(crate) struct ReducedWork {
     coordinates: Coordinates,
     recursion: Recursion,
     loads: Loads,
+    /// Contacts as springs.
+    touches: Vec<Touch>,
     books: Books,
     /// Rates at the start of the part, and in its middle.
     start: Vec<f64>,
@@ -83,6 +89,7 @@ impl ReducedWork {
         ReducedWork {
             recursion: Recursion::new(model),
             loads: Loads::new(model),
+            touches: Vec::new(),
             books: Books::new(model),
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),
@@ -93,7 +100,8 @@ impl ReducedWork {
 }
 
 /// What solver `reduced` does not take.
-pub(crate) fn takes(model: &Model, input: &Input, _settings: Reduced) -> Result<(), StepError> {
+pub(crate) fn takes(model: &Model, input: &Input, settings: Reduced) -> Result<(), StepError> {
+    crate::solver::check_penalty("reduced", settings.contacts)?;
     if let Some(&id) = model.topology().loops.first() {
         return Err(StepError::loops("reduced", model, id));
     }
@@ -114,13 +122,15 @@ pub(crate) fn substep(
     model: &Model,
     input: &Input,
     settings: Reduced,
-    (h, _after): (f64, f64),
+    part: (f64, f64),
+    contacts: &[Contact],
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
+    penalty::gather(model, state, contacts, settings.contacts, part, &mut work.touches);
     match settings.balance {
-        Balance::On => in_halves(model, input, settings, h, HALVINGS, state, work),
-        Balance::Off => advance(model, input, settings, h, state, work).map(|(report, _)| report),
+        Balance::On => in_halves(model, input, settings, part, HALVINGS, state, work),
+        Balance::Off => advance(model, input, settings, part, state, work).map(|(report, _)| report),
     }
 }
 
@@ -129,25 +139,25 @@ fn in_halves(
     model: &Model,
     input: &Input,
     settings: Reduced,
-    h: f64,
+    (h, after): (f64, f64),
     halvings: usize,
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
     if halvings == 0 {
         let robust = Reduced { integration: Integration::Euler, ..settings };
-        let (report, verdict) = advance(model, input, robust, h, state, work)?;
+        let (report, verdict) = advance(model, input, robust, (h, after), state, work)?;
         return Ok(Report { resorts: (verdict == Verdict::Rough) as u32, ..report });
     }
     work.saved[halvings - 1].clone_from(state);
-    let done = advance(model, input, settings, h, state, work);
+    let done = advance(model, input, settings, (h, after), state, work);
     if let Ok((report, Verdict::Sound)) = done {
         return Ok(report);
     }
     state.clone_from(&work.saved[halvings - 1]);
     let mut report = Report { fallbacks: 1, ..Report::default() };
-    for _ in 0..2 {
-        report = report.then(in_halves(model, input, settings, 0.5 * h, halvings - 1, state, work)?);
+    for after in [after + 0.5 * h, after] {
+        report = report.then(in_halves(model, input, settings, (0.5 * h, after), halvings - 1, state, work)?);
     }
     Ok(report)
 }
@@ -157,11 +167,11 @@ fn advance(
     model: &Model,
     input: &Input,
     settings: Reduced,
-    h: f64,
+    (h, after): (f64, f64),
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<(Report, Verdict), Failure> {
-    let ReducedWork { coordinates, recursion, loads, books, start, middle, .. } = work;
+    let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, .. } = work;
     let not_finite = |Singular(body)| Failure::NotFinite(body);
     let mut verdict = Verdict::Sound;
     let entry = border::enter(model, state, coordinates, recursion).map_err(not_finite)?;
@@ -180,10 +190,14 @@ fn advance(
         (Springs::Implicit, Integration::Euler) => (Rule::backward(h), None),
         (Springs::Implicit, Integration::Midpoint) => (Rule::midpoint(h), Some(Rule::end_of_midpoint(h))),
     };
-    let limits = loads.collect(model, input, state, coordinates, rule, recursion);
+    // What is left of the part when forces are taken: poses are those of its middle, or of its start
+    let left = (if midpoint { 0.5 * h } else { h }, after);
+    let mut limits = loads.collect(model, input, state, coordinates, rule, recursion);
+    loads.touch(model, input, state, (touches, left), at_limits.unwrap_or(rule), recursion);
     if let (Some(rule), 1..) = (at_limits, limits) {
         recursion.place(coordinates);
-        loads.collect(model, input, state, coordinates, rule, recursion);
+        limits = loads.collect(model, input, state, coordinates, rule, recursion);
+        loads.touch(model, input, state, (touches, left), rule, recursion);
     }
     prescribe(input, h, coordinates, recursion);
 

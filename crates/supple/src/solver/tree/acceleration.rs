@@ -9,7 +9,8 @@
 //! Equation 2 of the paper leaves out J̇V.
 
 use super::kkt::KktWork;
-use crate::forces::{self, Derivatives};
+use crate::contact::penalty::Touch;
+use crate::forces::{self, Acting, Derivatives, Source};
 use crate::input::Input;
 use crate::maths::block::{add_scaled, from_wrench};
 use crate::maths::rotation::turned_inertia;
@@ -26,8 +27,8 @@ const DECAY: f64 = 5.0;
 /// One part of a step: accelerations, then `v += h a`, then the bodies move with the new velocities.
 pub(crate) fn acceleration_substep(
     model: &Model,
-    input: &Input,
-    h: f64,
+    (input, touches): (&Input, &[Touch]),
+    (h, after): (f64, f64),
     state: &mut State,
     work: &mut KktWork,
     notes: &mut Notes,
@@ -50,6 +51,17 @@ pub(crate) fn acceleration_substep(
         system.add_explicit(model, state, &acting);
     });
     system.limits_active = limits;
+    for touch in touches {
+        let place = touch.place(state, (h, after));
+        let Some(linear) = touch.linear(model, state, &place, input.gravity, 0.0) else { continue };
+        touch.forces(&place, &linear, |force| {
+            system.add_explicit(
+                model,
+                state,
+                &Acting { source: Source::Contact, a: touch.follow.a, b: touch.follow.b, force },
+            );
+        });
+    }
 
     // J a = −J̇V − 2α J V − α² C
     let alpha = 1.0 / (DECAY * h);

@@ -12,22 +12,38 @@
 use super::loads::{anchor_force, anchor_levers};
 use super::plan::Plan;
 use super::sweep::Sweep;
+use crate::contact::penalty::Touch;
+use crate::input::Input;
 use crate::maths::block::solve_dense;
 use crate::maths::lanes::Real;
 use crate::maths::small::V3;
-use crate::model::{BodyId, Model};
+use crate::model::{BodyId, Model, State};
 use glam::{DMat3, DVec3};
 
 pub(crate) struct Couple {
+    /// Anchor springs between bodies, the lasting ones, then contacts between bodies.
     springs: Vec<Spring>,
+    lasting: usize,
+    contacts: Vec<ContactLoad>,
     /// `1 + K Z`, row by row, and `K B v₀`.
     matrix: Vec<f64>,
     rhs: Vec<f64>,
 }
 
+/// A contact on one body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContactLoad {
+    pub(crate) node: usize,
+    pub(crate) lever: DVec3,
+    /// `h² K + h D`
+    pub(crate) k: DMat3,
+    /// h F
+    pub(crate) impulse: DVec3,
+}
+
 struct Spring {
-    /// Index among the model's anchor springs.
-    index: usize,
+    /// Index among the model's anchor springs; `None`: a contact, whose matrix stays.
+    index: Option<usize>,
     /// Nodes and levers of the two sides.
     a: usize,
     b: usize,
@@ -46,11 +62,51 @@ impl Couple {
             .filter_map(|(index, s)| {
                 let b = s.b?;
                 let (r_a, r_b, k) = (DVec3::ZERO, DVec3::ZERO, DMat3::ZERO);
-                Some(Spring { index, a: node(s.a), b: node(b), r_a, r_b, k })
+                Some(Spring { index: Some(index), a: node(s.a), b: node(b), r_a, r_b, k })
             })
             .collect();
         let n = 3 * springs.len();
-        Couple { springs, matrix: vec![0.0; n * n], rhs: vec![0.0; n] }
+        let lasting = springs.len();
+        Couple { springs, lasting, contacts: Vec::new(), matrix: vec![0.0; n * n], rhs: vec![0.0; n] }
+    }
+
+    /// Takes the contacts of a part: those with obstacles are loads of one body, those between bodies springs.
+    pub(crate) fn touch(
+        &mut self,
+        model: &Model,
+        input: &Input,
+        state: &State,
+        (h, after): (f64, f64),
+        plan: &Plan,
+        touches: &[Touch],
+    ) {
+        self.springs.truncate(self.lasting);
+        self.contacts.clear();
+        let node = |body: BodyId| plan.node_of[body.index()] as usize;
+        for touch in touches {
+            let place = touch.place(state, (h, after));
+            let Some(linear) = touch.linear(model, state, &place, input.gravity, h) else { continue };
+            let (a, k, impulse) =
+                (node(touch.follow.a), linear.stiffness * (h * h) + linear.damping * h, linear.force * h);
+            let Some(b) = touch.follow.b.map(node) else {
+                self.contacts.push(ContactLoad { node: a, lever: place.r_a, k, impulse });
+                continue;
+            };
+            for (node, lever, impulse) in [(a, place.r_a, impulse), (b, place.r_b, -impulse)] {
+                self.contacts.push(ContactLoad { node, lever, k: DMat3::ZERO, impulse });
+            }
+            self.springs.push(Spring { index: None, a, b, r_a: place.r_a, r_b: place.r_b, k });
+        }
+        let n = 3 * self.springs.len();
+        if self.rhs.len() < n {
+            self.rhs.resize(n, 0.0);
+            self.matrix.resize(n * n, 0.0);
+        }
+    }
+
+    /// What contacts do to single bodies.
+    pub(crate) fn contacts(&self) -> &[ContactLoad] {
+        &self.contacts
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -61,7 +117,8 @@ impl Couple {
     /// Returns the number of solves.
     pub(crate) fn join<T: Real>(&mut self, model: &Model, plan: &Plan, sweep: &mut Sweep<T>, h: f64) -> u32 {
         for spring in &mut self.springs {
-            let given = &model.anchor_springs()[spring.index];
+            let Some(index) = spring.index else { continue };
+            let given = &model.anchor_springs()[index];
             let (r_a, r_b, d) = anchor_levers(given, &sweep.moving[spring.a], &sweep.moving[spring.b]);
             let (_, k) = anchor_force(given, d, T::splat(h));
             (spring.r_a, spring.r_b) = (r_a.lane(0), r_b.lane(0));
@@ -89,7 +146,7 @@ impl Couple {
                 }
             }
         }
-        solve_dense(&mut self.matrix, &mut self.rhs);
+        solve_dense(&mut self.matrix[..n * n], &mut self.rhs[..n]);
         sweep.again.clear();
         for (s, spring) in self.springs.iter().enumerate() {
             spring.push(-DVec3::from_slice(&self.rhs[3 * s..3 * s + 3]), &mut sweep.again.rhs);

@@ -9,7 +9,8 @@
 //! `−J B⁻¹ Jᵀ` of what hangs on it (negative definite while its rows are independent), so none are exchanged between blocks.
 
 use super::assemble::{Gyroscopic, Options, System, SystemNode, Uncoupled, Unknown, check};
-use crate::forces::Derivatives;
+use crate::contact::penalty::Touch;
+use crate::forces::{Acting, Derivatives, Source};
 use crate::input::Input;
 use crate::maths::block::{Block, Ldlt, Lu, add_scaled, to_twist};
 use crate::maths::rotation::exp;
@@ -387,14 +388,22 @@ impl KktWork {
 /// The model has passed [`check`].
 pub(crate) fn exact_substep(
     model: &Model,
-    input: &Input,
-    h: f64,
+    (input, touches): (&Input, &[Touch]),
+    (h, after): (f64, f64),
     state: &mut State,
     work: &mut KktWork,
     notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let options = Options { derivatives: Derivatives::Exact, gyroscopic: Gyroscopic::Split };
     work.system.assemble(model, input, state, h, options).unwrap_or_else(|Uncoupled(_)| panic!("{CHECKED}"));
+    for touch in touches {
+        let place = touch.place(state, (h, after));
+        let Some(linear) = touch.linear(model, state, &place, input.gravity, h) else { continue };
+        touch.forces(&place, &linear, |force| {
+            let acting = Acting { source: Source::Contact, a: touch.follow.a, b: touch.follow.b, force };
+            work.system.add_force(model, &acting, h).unwrap_or_else(|Uncoupled(_)| panic!("{CHECKED}"));
+        });
+    }
     notes.mark(Stage::Forces);
     work.ldu.factor(&work.system).map_err(Singular::failure)?;
     notes.mark(Stage::Factor);

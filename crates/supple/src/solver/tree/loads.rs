@@ -3,6 +3,7 @@
 //! Each is a block on the body and a momentum, about the centre of mass. A spring with matrix `Kd = h²k + h·damping` at
 //! lever `r`, `B = [1, −[r]]`, gives `Bᵀ Kd B` and `Bᵀ f`.
 
+use super::couple::ContactLoad;
 use super::kernel::{Context, Inertia, Moving};
 use super::plan::NONE;
 use crate::maths::lanes::Real;
@@ -17,11 +18,19 @@ pub(crate) struct Loads<T> {
     loads: Vec<Inertia<T>>,
     /// The node of each load.
     nodes: Vec<u32>,
+    /// Contacts of the only lane there is.
+    contacts: Vec<ContactLoad>,
 }
 
 impl<T: Real> Loads<T> {
     pub(crate) fn new(nodes: usize) -> Self {
-        Loads { of: vec![NONE; nodes], loads: Vec::new(), nodes: Vec::new() }
+        Loads { of: vec![NONE; nodes], loads: Vec::new(), nodes: Vec::new(), contacts: Vec::new() }
+    }
+
+    /// Takes the contacts of the part to come.
+    pub(crate) fn touch(&mut self, contacts: &[ContactLoad]) {
+        self.contacts.clear();
+        self.contacts.extend_from_slice(contacts);
     }
 
     #[inline(always)]
@@ -107,6 +116,11 @@ impl<T: Real> Loads<T> {
                 let load = Inertia { f: force.scale(cx.h), n: torque.scale(cx.h), ..Inertia::zero() };
                 self.add(node_of[body.index()] as usize, load);
             }
+        }
+        for k in 0..self.contacts.len() {
+            let ContactLoad { node, lever, k, impulse } = self.contacts[k];
+            let kd = S3::splat(&[k.x_axis.x, k.y_axis.x, k.z_axis.x, k.y_axis.y, k.z_axis.y, k.z_axis.z]);
+            self.add(node, load_at(&kd, V3::splat(lever), V3::splat(impulse)));
         }
         for spring in model.anchor_springs() {
             let node = node_of[spring.a.index()] as usize;

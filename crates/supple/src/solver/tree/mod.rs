@@ -15,9 +15,10 @@ mod midpoint;
 mod plan;
 mod sweep;
 
-use crate::contact::Contact;
+use crate::contact::penalty::{self, Touch};
+use crate::contact::{self, Contact};
 use crate::forces::{self, Stop};
-use crate::input::Input;
+use crate::input::{Contacts, Input};
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
 use crate::maths::lanes::Four;
@@ -46,6 +47,8 @@ pub(crate) struct TreeWork {
     general: Option<general::GeneralWork>,
     /// Ends of hard limits that are near.
     stops: Vec<Stop>,
+    /// Contacts that are springs.
+    touches: Vec<Touch>,
 }
 
 /// The arrays of one character, for the instructions in use.
@@ -68,6 +71,7 @@ impl TreeWork {
             midpoint: None,
             general: None,
             stops: Vec::new(),
+            touches: Vec::new(),
         }
     }
 
@@ -84,7 +88,18 @@ impl TreeWork {
 /// What solver `tree` does not take.
 pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), StepError> {
     crate::solver::no_drives("tree", model, input)?;
+    if let Some(law) = settings.penalty() {
+        crate::solver::check_penalty("tree", law)?;
+    }
     if let TreeScheme::Midpoint(_) = settings.scheme {
+        let is_more = is_general(model, input) || !model.hard_limits().is_empty();
+        if settings.penalty().is_some() && contact::wanted(model, input) && is_more {
+            return Err(StepError::Unsupported {
+                solver: "tree",
+                part: "contacts that are springs beside loops, grips or hard limits".to_owned(),
+                remedy: "leave its contacts to the scheme",
+            });
+        }
         return Ok(());
     }
     crate::solver::no_hard_limits("tree", model)?;
@@ -93,6 +108,11 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), 
     }
     crate::solver::no_grips("tree", model, input)?;
     match settings.scheme {
+        TreeScheme::Exact if input.contacts == Contacts::All => Err(StepError::Unsupported {
+            solver: "tree",
+            part: "contacts between bodies in its scheme exact".to_owned(),
+            remedy: "let bodies touch obstacles alone, or use another scheme",
+        }),
         TreeScheme::Exact => assemble::check(model),
         _ => Ok(()),
     }
@@ -131,9 +151,14 @@ pub(crate) fn substep(
     notes: &mut Notes,
 ) -> Result<Report, Failure> {
     let Span { h, after, .. } = span;
+    work.touches.clear();
+    if let Some(law) = settings.penalty() {
+        penalty::gather(model, state, contacts, law, (h, after), &mut work.touches);
+    }
     let settings = Tree { impulses: notes.keeps(settings.impulses), ..settings };
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         near_stops(model, state, h, work.plan.reach, &mut work.stops);
+        let contacts = if settings.penalty().is_some() { &[] } else { contacts };
         if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty()) {
             let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
             let one_sided = (contacts, &work.stops[..]);
@@ -143,7 +168,8 @@ pub(crate) fn substep(
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));
         let scratch = (&mut *midpoint, &mut *notes);
-        let report = midpoint::substep(model, input, settings_of_part, (h, after), state, &work.plan, scratch)?;
+        let outside = (input, work.touches.as_slice());
+        let report = midpoint::substep(model, outside, settings_of_part, (h, after), state, &work.plan, scratch)?;
         if settings.impulses == Impulses::Keep {
             midpoint.joint_impulses(model, &work.plan, notes);
             notes.mark(Stage::Measure);
@@ -154,7 +180,8 @@ pub(crate) fn substep(
         TreeScheme::Midpoint(_) => unreachable!("done above"),
         TreeScheme::Published => {
             work.use_instructions(settings.instructions);
-            let TreeWork { plan, one, couple, .. } = work;
+            let TreeWork { plan, one, couple, touches, .. } = work;
+            couple.touch(model, input, state, (h, after), plan, touches);
             match one {
                 One::Fused(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
                 One::Baseline(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
@@ -162,7 +189,7 @@ pub(crate) fn substep(
         }
         TreeScheme::Exact => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
-            let report = kkt::exact_substep(model, input, h, state, kkt, notes)?;
+            let report = kkt::exact_substep(model, (input, &work.touches), (h, after), state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
                 kkt.joint_impulses(model, &mut notes.impulses);
             }
@@ -170,7 +197,8 @@ pub(crate) fn substep(
         }
         TreeScheme::Acceleration => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
-            let report = acceleration::acceleration_substep(model, input, h, state, kkt, notes)?;
+            let outside = (input, work.touches.as_slice());
+            let report = acceleration::acceleration_substep(model, outside, (h, after), state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
                 kkt.joint_impulses(model, &mut notes.impulses);
                 notes.impulses.iter_mut().for_each(|force| *force = *force * h);
@@ -198,6 +226,7 @@ fn published<T: Real>(
 ) -> Result<Report, Failure> {
     let keep = if settings.impulses == Impulses::Keep || !couple.is_empty() { Keep::Yes } else { Keep::No };
     sweep.gather(plan, &[state]);
+    sweep.loads.touch(couple.contacts());
     notes.mark(Stage::Check);
     let limits = sweep.up(plan, model, &[input], h, keep, settings.threads);
     notes.mark(Stage::Factor); // one sweep: forces, blocks and factors of a node together
@@ -301,6 +330,7 @@ pub(crate) fn substep_four(
         }
         let TreeWork { plan, four, .. } = work;
         let sweep = four.get_or_insert_with(|| Box::new(Sweep::new(plan)));
+        sweep.loads.touch(&[]);
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);
         let limits = sweep.up(plan, model, &inputs, h, Keep::No, Threads::One);
         let measured = sweep.down(plan, h, Threads::One);

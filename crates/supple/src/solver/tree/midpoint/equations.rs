@@ -21,13 +21,14 @@
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
 use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
+use crate::contact::penalty::Touch;
 use crate::forces::{swing_direction, swing_turning};
 use crate::input::Input;
-use crate::maths::Wrench;
 use crate::maths::rotation::{exp, log, log_derivative, skew};
 use crate::maths::small::Q;
+use crate::maths::{Pose, Wrench};
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
-use crate::model::{AnchorSpring, BodyState, JointState, Model, ServoTarget, State};
+use crate::model::{AnchorSpring, BodyId, BodyState, JointState, Model, ServoTarget, State};
 use crate::solver::tree::plan::*;
 use glam::{DMat3, DQuat, DVec3};
 use std::f64::consts::TAU;
@@ -86,6 +87,8 @@ pub(super) struct Part<'a> {
     pub(super) plan: &'a Plan,
     pub(super) model: &'a Model,
     pub(super) input: &'a Input,
+    /// Contacts that are springs.
+    pub(super) touches: &'a [Touch],
     pub(super) rule: Rule,
     pub(super) h: f64,
     /// Time from the end of this part to the end of the step \[s\].
@@ -1491,6 +1494,42 @@ impl Outside {
                 pairs.push(Pair { a: i, b: j, lever_a, lever_b, k: kd });
             }
         }
+        for touch in part.touches {
+            self.touch(part, touch, now, trial, matrix, pairs);
+        }
+    }
+
+    /// A contact as a spring. Its levers are those of the start: a ball that rolls does not lift itself.
+    fn touch(
+        &mut self,
+        part: &Part<'_>,
+        touch: &Touch,
+        now: &[Moment],
+        trial: &[Trial],
+        matrix: bool,
+        pairs: &mut Vec<Pair>,
+    ) {
+        let (h, after) = (part.h, part.after);
+        let node = |body: BodyId| part.plan.node_of[body.index()] as usize;
+        let (i, j) = (node(touch.follow.a), touch.follow.b.map_or(0, node));
+        let [a, b] = touch.follow.levers(now[i].q, touch.follow.b.map(|_| now[j].q));
+        let way = |i: usize, r: DVec3| trial[i].x - now[i].x + trial[i].a.cross(r);
+        let (way_a, way_b) = (way(i, a), touch.follow.b.map_or(touch.follow.carried * h, |_| way(j, b)));
+        let pose = |i: usize| Pose::new(now[i].q, now[i].x);
+        let gap = touch.follow.gap(pose(i), touch.follow.b.map(|_| pose(j)), h + after);
+        let end = blend(part.rule, h * h * touch.stiffness() / touch.mass);
+        let (force, kd) = touch.impulse(gap, way_a - way_b, end, h);
+        self.work += (force.dot(way_a) - if j == 0 { 0.0 } else { force.dot(way_b) }) / h;
+        if j == 0 {
+            self.add_still(i, a, force, kd, matrix);
+            return;
+        }
+        for (k, r, f) in [(i, a, force), (j, b, -force)] {
+            self.add_still(k, r, f, DMat3::ZERO, matrix);
+        }
+        if matrix {
+            pairs.push(Pair { a: i, b: j, lever_a: part.lever(a, a), lever_b: part.lever(b, b), k: kd });
+        }
     }
 
     fn pull(&mut self, part: &Part<'_>, i: usize, pull: &Pull3, now: &Moment, trial: &Trial, matrix: bool) {
@@ -1503,6 +1542,20 @@ impl Outside {
         let kappa = h * pull.stiffness * theta + pull.damping;
         self.work += force.dot(p1 - p0) / h;
         self.add(part.rule, i, r0, r1, force, DMat3::from_diagonal(DVec3::splat(kappa)), matrix);
+    }
+
+    /// An impulse at a lever that does not turn.
+    fn add_still(&mut self, i: usize, r: DVec3, force: DVec3, kd: DMat3, matrix: bool) {
+        self.touched.push(i as u32);
+        self.impulse[i].0 += force;
+        self.impulse[i].1 += r.cross(force);
+        if matrix {
+            let (r, b) = (skew(r), &mut self.blocks[i]);
+            b.vv += kd;
+            b.vw -= kd * r;
+            b.wv += r * kd;
+            b.ww -= r * kd * r;
+        }
     }
 
     /// An impulse at a lever, with its derivative by the lever's end.
@@ -1576,7 +1629,6 @@ fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pose;
     use crate::model::{
         BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, RotationSpring, Shape, SlideSpring,
         SwingEllipse,
@@ -1614,7 +1666,7 @@ mod tests {
 
     impl<'a> Apart<'a> {
         fn new(model: &'a Model, plan: &'a Plan, input: &'a Input, rule: Rule) -> Apart<'a> {
-            let part = Part { plan, model, input, rule, h: 0.01, after: 0.0, tension_damping: 0.0 };
+            let part = Part { plan, model, input, touches: &[], rule, h: 0.01, after: 0.0, tension_damping: 0.0 };
             let mask = model.joints()[1].mask;
             let k = 7 * usize::from(mask.bits());
             let mut now = vec![Moment::WORLD; 3];

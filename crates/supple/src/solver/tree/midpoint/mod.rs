@@ -18,6 +18,7 @@ mod equations;
 mod newton;
 
 use super::plan::Plan;
+use crate::contact::penalty::Touch;
 use crate::input::Input;
 use crate::maths::Wrench;
 use crate::maths::rotation::turned_inertia;
@@ -96,7 +97,7 @@ impl Settings {
 /// One part `h` of a step, `after` seconds of the step still to come. The state is written at the end.
 pub(super) fn substep(
     model: &Model,
-    input: &Input,
+    (input, touches): (&Input, &[Touch]),
     (mode, depth): (Mode, u32),
     (h, after): (f64, f64),
     state: &mut State,
@@ -106,7 +107,7 @@ pub(super) fn substep(
     gather(plan, state, &mut work.now);
     notes.mark(Stage::Check);
     let settings = Settings::new(mode, depth);
-    let mut run = Run { model, input, settings, plan, work, notes, report: Report::default() };
+    let mut run = Run { model, input, touches, settings, plan, work, notes, report: Report::default() };
     run.advance(h, after, 0);
     let mut report = run.report;
     if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
@@ -141,6 +142,7 @@ fn finite(m: &Moment) -> bool {
 struct Run<'a> {
     model: &'a Model,
     input: &'a Input,
+    touches: &'a [Touch],
     settings: Settings,
     plan: &'a Plan,
     work: &'a mut MidpointWork,
@@ -163,6 +165,7 @@ impl<'a> Run<'a> {
             plan: self.plan,
             model: self.model,
             input: self.input,
+            touches: self.touches,
             rule,
             h,
             after,
