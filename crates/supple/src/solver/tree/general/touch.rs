@@ -35,7 +35,7 @@ const AT_EDGE: f64 = 1.0 - 1e-9;
 const SLID: f64 = 0.99;
 
 /// How much less exactly the size of friction is asked for than that nothing passes through anything.
-const FRICTION_TOLERANCE: f64 = 0.01;
+const FRICTION_TOLERANCE: f64 = 0.02;
 
 /// Which of (5).
 #[derive(Clone, Copy, Debug, PartialEq)]
