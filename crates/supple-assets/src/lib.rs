@@ -3,7 +3,12 @@
 
 mod error;
 mod imported;
+pub mod meshes;
+pub mod mjcf;
 mod open;
+pub mod robot;
+pub mod urdf;
+mod xml;
 
 pub use error::{FileError, Note};
 pub use imported::{Carried, DrawnMesh, Imported, Link};

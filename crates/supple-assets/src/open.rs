@@ -7,7 +7,7 @@ use std::path::Path;
 type Read = fn(&Path) -> Result<Imported, FileError>;
 
 /// The endings that [`open`] takes, without the dot, with their readers.
-const READERS: [(&str, Read); 0] = [];
+const READERS: [(&str, Read); 2] = [("urdf", crate::urdf::open), ("xml", crate::mjcf::open)];
 
 /// Reads a file by its ending.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
