@@ -1,6 +1,7 @@
 //! File formats of Supple: characters, robots, motion and meshes in; baked motion out. What is wrong in a file ends here, as a
 //! [`FileError`] that names the place and the remedy; what was changed or left out is a [`Note`].
 
+pub mod bvh;
 mod error;
 mod imported;
 pub mod meshes;
