@@ -123,7 +123,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Bvh, FileError> {
     words.expect("Frame")?;
     words.expect("Time:")?;
     let frame_time = words.number()?;
-    if !(frame_time > 0.0) {
+    if frame_time <= 0.0 {
         return Err(words.wrong(format!("the frame time is {frame_time} s"), "give a time above zero"));
     }
     let width: usize = joints.iter().map(|joint| joint.channels.len()).sum();
@@ -243,6 +243,18 @@ impl Bvh {
             }
             place
         })
+    }
+
+    /// Whether the motion jumps from its first frame: a joint turns by more than half a radian to the second, and none so far to the third.
+    pub fn begins_at_rest(&self) -> bool {
+        if self.frames() < 3 {
+            return false;
+        }
+        let [a, b, c] = [0, 1, 2].map(|f| self.frame(f));
+        let turned = |from: &[Pose], to: &[Pose]| {
+            from.iter().zip(to).map(|(p, q)| p.rotation.angle_between(q.rotation)).fold(0f64, f64::max)
+        };
+        turned(&a, &b) > 0.5 && turned(&b, &c) < 0.25
     }
 
     /// Poses in the world from those in the parents; `local` is told where a joint's numbers begin in a frame.

@@ -7,6 +7,7 @@ mod imported;
 pub mod meshes;
 pub mod mjcf;
 mod open;
+pub mod retarget;
 pub mod robot;
 pub mod urdf;
 mod xml;

@@ -3,6 +3,7 @@
 
 use super::inertia::{Inertial, Mended};
 use super::*;
+use crate::retarget::tracker;
 use crate::{FileError, Imported, Link as ImportedLink, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use supple::model::RotationKind;
 use supple::{
     AnchorSpringSpec, BodyId, BodyRef, BodySpec, BodyState, Input, JointId, JointMask, JointSpec, Limits, Material,
     Model, ModelBuilder, Motor, ObstacleShape, ObstacleSpec, Range, RotationSpring, Scene, SlideSpring, State,
-    SwingEllipse, TrackerSpec,
+    SwingEllipse,
 };
 
 /// Where a root stands whose file does not say how it moves.
@@ -287,19 +288,8 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
         });
     }
     for (part, body) in parts.iter().zip(&bodies) {
-        // A body follows a recorded pose with 5 Hz, critically damped.
-        let omega = TAU * 5.0;
         let Inertial { mass, centre, inertia } = part.inertial;
-        let mean = (inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z) / 3.0;
-        builder.tracker(TrackerSpec {
-            name: part.name.clone(),
-            body: BodyRef::Id(*body),
-            point: centre,
-            stiffness: omega * omega * mass,
-            damping: 2.0 * omega * mass,
-            rotation_stiffness: omega * omega * mean,
-            rotation_damping: 2.0 * omega * mean,
-        });
+        builder.tracker(tracker(*body, part.name.clone(), mass, inertia, centre));
     }
     let mut obstacle_names = BTreeSet::new();
     for geom in &robot.fixtures {
