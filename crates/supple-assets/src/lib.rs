@@ -2,6 +2,7 @@
 //! [`FileError`] that names the place and the remedy; what was changed or left out is a [`Note`].
 
 pub mod bvh;
+pub mod doctor;
 mod error;
 mod imported;
 pub mod meshes;
