@@ -2,5 +2,9 @@
 //! [`FileError`] that names the place and the remedy; what was changed or left out is a [`Note`].
 
 mod error;
+mod imported;
+mod open;
 
 pub use error::{FileError, Note};
+pub use imported::{Carried, DrawnMesh, Imported, Link};
+pub use open::open;

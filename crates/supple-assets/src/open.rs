@@ -1,0 +1,24 @@
+//! Any file, by its ending.
+
+use crate::{FileError, Imported};
+use std::path::Path;
+
+/// A reader of one format.
+type Read = fn(&Path) -> Result<Imported, FileError>;
+
+/// The endings that [`open`] takes, without the dot, with their readers.
+const READERS: [(&str, Read); 0] = [];
+
+/// Reads a file by its ending.
+pub fn open(path: &Path) -> Result<Imported, FileError> {
+    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+    match READERS.iter().find(|(name, _)| *name == ending) {
+        Some((_, read)) => read(path),
+        None => Err(FileError::new(
+            "file/ending",
+            path,
+            format!("\".{ending}\" is not an ending that Supple reads"),
+            format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
+        )),
+    }
+}
