@@ -1,13 +1,13 @@
 //! Any file, by its ending.
 
-use crate::{FileError, Imported};
+use crate::{Character, FileError, Imported};
 use std::path::Path;
 
 /// A reader of one format.
 type Read = fn(&Path) -> Result<Imported, FileError>;
 
 /// The endings that [`open`] takes, without the dot, with their readers.
-const READERS: [(&str, Read); 0] = [];
+const READERS: [(&str, Read); 2] = [("glb", character), ("gltf", character)];
 
 /// Reads a file by its ending.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
@@ -21,4 +21,8 @@ pub fn open(path: &Path) -> Result<Imported, FileError> {
             format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
         )),
     }
+}
+
+fn character(path: &Path) -> Result<Imported, FileError> {
+    Character::open(path)?.imported(&path.to_string_lossy())
 }
