@@ -3,8 +3,8 @@
 //! A joint's channels are its translation in its parent, in place of its offset, and turns about its own axes, applied in the order in which
 //! they stand: `parent_from_joint = T · R_1 · R_2 · R_3` [degrees].
 
-use crate::FileError;
 use crate::xml::read_text;
+use crate::{FileError, Note};
 use glam::{DQuat, DVec3};
 use std::fmt::Write;
 use std::path::Path;
@@ -255,6 +255,42 @@ impl Bvh {
             from.iter().zip(to).map(|(p, q)| p.rotation.angle_between(q.rotation)).fold(0f64, f64::max)
         };
         turned(&a, &b) > 0.5 && turned(&b, &c) < 0.25
+    }
+
+    /// The farthest that a joint turns against its parent from one frame to the next, from frame `first` on: angle \[rad\], joint, frame. Beyond
+    /// 60 rad/s it is no motion but a fault of the recording, such as markers that were taken for each other.
+    pub fn largest_jump(&self, first: usize) -> (f64, usize, usize) {
+        let local = |poses: &[Pose], j: usize| match self.joints[j].parent {
+            Some(parent) => poses[parent].rotation.conjugate() * poses[j].rotation,
+            None => poses[j].rotation,
+        };
+        let mut largest = (0.0, 0, first);
+        let mut last = self.frame(first.min(self.frames() - 1));
+        for f in first + 1..self.frames() {
+            let frame = self.frame(f);
+            for j in 0..self.joints.len() {
+                let angle = local(&last, j).angle_between(local(&frame, j));
+                if angle > largest.0 {
+                    largest = (angle, j, f);
+                }
+            }
+            last = frame;
+        }
+        largest
+    }
+
+    /// What to tell about a recording that jumps.
+    pub(crate) fn jump_note(&self, path: &Path, first: usize) -> Option<Note> {
+        let (angle, joint, frame) = self.largest_jump(first);
+        let text = format!(
+            "joint \"{}\" turns by {angle:.1} rad from one frame to the next (frame {frame}): the recording is faulty there",
+            self.joints[joint].name
+        );
+        (angle > (60.0 * self.frame_time).clamp(0.5, 2.5)).then(|| Note {
+            code: "import/jump",
+            part: path.to_string_lossy().into_owned(),
+            text,
+        })
     }
 
     /// Poses in the world from those in the parents; `local` is told where a joint's numbers begin in a frame.

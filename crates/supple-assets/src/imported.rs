@@ -3,7 +3,7 @@
 use crate::Note;
 use std::path::PathBuf;
 use std::sync::Arc;
-use supple::{BodyId, Motion, Pose, Scene};
+use supple::{BodyId, BodyState, Motion, Pose, Scene};
 
 /// A character, robot or motion read from a file, ready to be simulated.
 #[derive(Clone, Debug)]
@@ -72,5 +72,17 @@ impl Imported {
             let mut near = self.clips.iter().filter(|clip| clip.name().to_lowercase().contains(&name.to_lowercase()));
             near.next().filter(|_| near.next().is_none())
         })
+    }
+
+    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold.
+    pub fn following(&self, clip: &Arc<Motion>) -> Option<Scene> {
+        let Scene { name, model, mut state, mut input, .. } = self.scene.clone();
+        input.targets.fill(None);
+        for (i, body) in state.bodies.iter_mut().enumerate().take(clip.bodies()) {
+            let start = clip.at(0.0, i);
+            *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
+        }
+        state.recount_turns(&model);
+        Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
     }
 }

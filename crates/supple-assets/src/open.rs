@@ -1,13 +1,19 @@
 //! Any file, by its ending.
 
-use crate::{FileError, Imported};
+use crate::{Character, FileError, Imported};
 use std::path::Path;
 
 /// A reader of one format.
 type Read = fn(&Path) -> Result<Imported, FileError>;
 
 /// The endings that [`open`] takes, without the dot, with their readers.
-const READERS: [(&str, Read); 2] = [("urdf", crate::urdf::open), ("xml", crate::mjcf::open)];
+const READERS: [(&str, Read); 5] = [
+    ("glb", character),
+    ("gltf", character),
+    ("urdf", crate::urdf::open),
+    ("xml", crate::mjcf::open),
+    ("bvh", crate::skeleton::open),
+];
 
 /// Reads a file by its ending.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
@@ -21,4 +27,8 @@ pub fn open(path: &Path) -> Result<Imported, FileError> {
             format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
         )),
     }
+}
+
+fn character(path: &Path) -> Result<Imported, FileError> {
+    Character::open(path)?.imported(&path.to_string_lossy())
 }

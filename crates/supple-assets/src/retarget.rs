@@ -233,16 +233,7 @@ pub fn retarget(
         let at = |side| joint_of(part, side).map(|j| rest[j].translation);
         model_left.zip(sides(at(Side::Left), at(Side::Right)))
     };
-    // Up of the recording: the axis along which its head is farthest from its feet.
-    let feet = joint_of(Part::Foot, Side::Left).or(joint_of(Part::Shin, Side::Left)).map(|j| rest[j].translation);
-    let head = joint_of(Part::Head, Side::Middle).map(|j| rest[j].translation);
-    let up = match sides(head, feet) {
-        Some(d) => {
-            let k = (0..3).max_by(|&a, &b| d[a].abs().total_cmp(&d[b].abs())).unwrap_or(1);
-            DVec3::AXES[k] * d[k].signum()
-        }
-        None => DVec3::Y,
-    };
+    let up = up_of(bvh, &rest);
     let turn = match both(Part::Thigh).or_else(|| both(Part::UpperArm)) {
         Some((model_left, left)) => frame(model_left, DVec3::Y) * frame(left, up).conjugate(),
         None => {
@@ -332,6 +323,7 @@ pub fn retarget(
         let text = "its first frame is a rest pose from which it jumps: left out".to_owned();
         notes.push(Note { code: "import/rest-frame", part: path.to_string_lossy().into_owned(), text });
     }
+    notes.extend(bvh.jump_note(path, first_frame));
     let frames = bvh.frames() - first_frame;
 
     let at_start = Coordinates::of(model, start);
@@ -382,6 +374,21 @@ pub fn retarget(
     };
     let pairs = follows.iter().enumerate().filter_map(|(b, j)| j.map(|j| pair(b, j))).collect();
     Ok(Retargeted { motion, pairs, notes })
+}
+
+/// Up of a recording: the axis along which its head is farthest from its feet at rest; Y where names do not tell.
+pub(crate) fn up_of(bvh: &Bvh, rest: &[Pose]) -> DVec3 {
+    let joint_of =
+        |part: Part, side: Side| bvh.joints.iter().rposition(|joint| meaning(&joint.name) == Some((part, side)));
+    let feet = joint_of(Part::Foot, Side::Left).or(joint_of(Part::Shin, Side::Left));
+    match joint_of(Part::Head, Side::Middle).zip(feet) {
+        Some((head, foot)) if rest[head].translation != rest[foot].translation => {
+            let d = rest[head].translation - rest[foot].translation;
+            let k = (0..3).max_by(|&a, &b| d[a].abs().total_cmp(&d[b].abs())).unwrap_or(1);
+            DVec3::AXES[k] * d[k].signum()
+        }
+        _ => DVec3::Y,
+    }
 }
 
 /// The same model with a tracker for every body, so that it can follow a motion; the model itself where it has them.

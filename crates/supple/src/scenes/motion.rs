@@ -146,12 +146,12 @@ fn turn(from: DQuat, to: DQuat) -> DVec3 {
     rotation::log(if q.w < 0.0 { -q } else { q })
 }
 
-/// Every tracker follows its body's recorded motion.
+/// The first tracker of each body follows the recorded motion; others rest.
 #[derive(Clone, Debug)]
 pub(super) struct Follow {
     motion: Arc<Motion>,
-    /// By tracker: its body, the point it pulls in body coordinates \[m\].
-    trackers: Vec<(BodyId, DVec3)>,
+    /// By tracker: its body and the point it pulls in body coordinates \[m\]; `None` for further trackers of a body, which rest.
+    trackers: Vec<Option<(BodyId, DVec3)>>,
     /// By body: mass \[kg\] and inertia in body axes \[kg·m²\].
     inertias: Vec<(f64, glam::DMat3)>,
     joints: usize,
@@ -160,8 +160,10 @@ pub(super) struct Follow {
 impl Follow {
     /// `None` when the motion is one of another number of bodies.
     pub(super) fn new(model: &Model, motion: Arc<Motion>) -> Option<Follow> {
+        let mut pulled = vec![false; model.bodies().len()];
+        let mut first = |body: BodyId| !std::mem::replace(&mut pulled[body.index()], true);
         (motion.bodies == model.bodies().len()).then(|| Follow {
-            trackers: model.trackers().iter().map(|t| (t.body, t.point)).collect(),
+            trackers: model.trackers().iter().map(|t| first(t.body).then_some((t.body, t.point))).collect(),
             inertias: model.bodies().iter().map(|b| (b.mass, b.inertia)).collect(),
             joints: model.joints().len(),
             motion,
@@ -173,12 +175,14 @@ impl Follow {
         let (end, middle) = (time + input.dt, time + 0.5 * input.dt);
         let gravity = input.gravity;
         let targets = entries(&mut input.targets, self.trackers.len(), None);
-        for (target, &(body, point)) in targets.iter_mut().zip(&self.trackers) {
-            let moved = self.motion.at(end, body.index());
-            let lever = moved.pose.rotation * point;
-            *target = Some(Target {
-                pose: Pose::new(moved.pose.rotation, moved.pose.translation + lever),
-                velocity: Twist::new(moved.velocity.at(lever), moved.velocity.angular),
+        for (target, tracker) in targets.iter_mut().zip(&self.trackers) {
+            *target = tracker.map(|(body, point)| {
+                let moved = self.motion.at(end, body.index());
+                let lever = moved.pose.rotation * point;
+                Target {
+                    pose: Pose::new(moved.pose.rotation, moved.pose.translation + lever),
+                    velocity: Twist::new(moved.velocity.at(lever), moved.velocity.angular),
+                }
             });
         }
         let wrenches = entries(&mut input.wrenches, self.inertias.len(), (BodyId(0), Wrench::ZERO));
