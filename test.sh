@@ -27,6 +27,17 @@ cargo fmt --all --check
 say "lints"
 cargo clippy --workspace --all-targets --release -- -D warnings
 
+# MuJoCo and Pinocchio read the same robots: tests/agree.rs compares.
+oracles=${CARGO_TARGET_DIR:-target}/oracles
+if [ -d "$assets" ] && ! "$oracles/bin/python" -c 'import mujoco, pinocchio' 2>/dev/null; then
+    python3 -m venv "$oracles" 2>/dev/null && "$oracles/bin/pip" install --quiet mujoco pin numpy 2>/dev/null || rm -rf "$oracles"
+fi
+if [ -x "$oracles/bin/python" ]; then
+    say "independent readings of robots: $("$oracles/bin/pip" list 2>/dev/null | grep -E '^(mujoco|pin) ' | tr -s ' ' | paste -sd, -)"
+else
+    say "independent readings of robots: no MuJoCo and Pinocchio (no Python, or no network): tests that compare with them are SKIPPED"
+fi
+
 say "tests"
 cargo test --workspace --release
 

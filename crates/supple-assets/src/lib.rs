@@ -1,6 +1,27 @@
 //! File formats of Supple: characters, robots, motion and meshes in; baked motion out. What is wrong in a file ends here, as a
 //! [`FileError`] that names the place and the remedy; what was changed or left out is a [`Note`].
 
+pub mod bvh;
+mod character;
+pub mod doctor;
 mod error;
+mod gltf;
+mod imported;
+pub mod meshes;
+pub mod mjcf;
+mod open;
+mod recording;
+pub mod retarget;
+mod rig;
+pub mod robot;
+mod skeleton;
+pub mod urdf;
+mod xml;
 
+pub use character::Character;
 pub use error::{FileError, Note};
+pub use gltf::{BakeSettings, Baked, bake_scene};
+pub use imported::{Carried, DrawnMesh, Imported, Link};
+pub use open::open;
+pub use recording::{Quality, Recording};
+pub use rig::{Bone, Class, JointFrom, Rig, Turn};

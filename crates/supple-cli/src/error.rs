@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use supple::scenes::catalogue;
 use supple::{SceneError, StepError, TakeError};
+use supple_assets::FileError;
 use supple_studio::StudioError;
 
 /// Why a command ended early.
@@ -75,6 +76,12 @@ impl Error {
             format!("cannot read {}: {}", path.display(), without_number(error)),
             "check that it exists and may be read",
         )
+    }
+
+    /// A file cannot be taken.
+    pub(crate) fn file(error: &FileError) -> Error {
+        let place = error.place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
+        Error::wrong(error.code, format!("{}{place}: {}", error.file.display(), error.what), error.remedy.clone())
     }
 
     /// A take cannot be opened or done again.

@@ -9,12 +9,13 @@ use serde::Serialize;
 use std::io::{self, Write};
 use supple::glam::{DMat3, DQuat, DVec3};
 use supple::model::PlacedShape;
-use supple::{Body, Joint, JointId, JointMask, Limits, Model, Motor, Pose, Problem, Range, Shape};
+use supple::{Body, Ending, Joint, JointId, JointMask, Limits, Model, Motor, Pose, Problem, Range, Shape};
+use supple_assets::Imported;
 
 /// Tell what is in a scene: bodies, joints, masses, limits, problems
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A built-in scene, with parameters after a colon: hand, chain:1000
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf)
     scene: String,
     /// Show every body and joint, however many there are
     #[arg(long)]
@@ -31,10 +32,11 @@ const SHOWN_FIRST: usize = 20;
 
 /// Tells what is in the scene.
 pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> {
-    let scene = crate::scenes::open(&args.scene)?;
+    let source = crate::scenes::open_source(&args.scene)?;
+    let (scene, file) = (&source.scene, source.file.as_ref());
     let model = &scene.model;
     if args.json {
-        return output::print_json(&Document::new(&scene.name, model));
+        return output::print_json(&Document { file: file.map(FileEntry::new), ..Document::new(&scene.name, model) });
     }
     let shown = |parts: usize| if args.all || parts <= SHOWN_WHOLE { parts } else { SHOWN_FIRST };
     output::print(|out| {
@@ -48,11 +50,34 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
         write_bodies(out, terminal, model, shown(model.bodies().len()))?;
         write_joints(out, terminal, model, shown(model.joints().len()))?;
         write_trackers(out, terminal, model, shown(model.trackers().len()))?;
+        if let Some(file) = file {
+            write_file(out, terminal, file, shown(file.notes.len()))?;
+        }
         for warning in model.warnings() {
             writeln!(out, "\n{} {warning}", terminal.warning("warning"))?;
         }
         Ok(())
     })
+}
+
+/// Clips of a file, and what was changed, guessed or left out.
+fn write_file(out: &mut impl Write, terminal: &Terminal, file: &Imported, shown: usize) -> io::Result<()> {
+    if !file.clips.is_empty() {
+        let mut table = Table::new([("clip", Align::Left), ("seconds", Align::Right), ("then", Align::Left)]);
+        for clip in &file.clips {
+            let then = if clip.ending() == Ending::Repeat { "again" } else { "holds" };
+            table.row([clip.name().to_owned(), figure(clip.seconds()), then.into()]);
+        }
+        writeln!(out)?;
+        table.write(out, terminal)?;
+    }
+    if !file.notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in &file.notes[..shown] {
+        writeln!(out, "  {} {}: {}", terminal.faint(note.code), note.part, note.text)?;
+    }
+    write_more(out, terminal, file.notes.len() - shown)
 }
 
 /// Totals of a model.
@@ -279,6 +304,9 @@ fn principal_moments(inertia: DMat3) -> [f64; 3] {
 #[derive(Serialize)]
 struct Document<'a> {
     scene: &'a str,
+    /// Of a scene that came from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<FileEntry<'a>>,
     totals: Totals,
     bodies: Vec<BodyEntry<'a>>,
     joints: Vec<JointEntry<'a>>,
@@ -286,6 +314,74 @@ struct Document<'a> {
     trackers: Vec<TrackerEntry<'a>>,
     loops: Vec<&'a str>,
     warnings: Vec<WarningEntry<'a>>,
+}
+
+/// How the parts of a file became those of the model.
+#[derive(Serialize)]
+struct FileEntry<'a> {
+    links: Vec<LinkEntry<'a>>,
+    clips: Vec<ClipEntry<'a>>,
+    meshes: Vec<MeshEntry<'a>>,
+    notes: Vec<NoteEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct LinkEntry<'a> {
+    body: &'a str,
+    name: &'a str,
+    node: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct ClipEntry<'a> {
+    name: &'a str,
+    seconds: f64,
+    frames: usize,
+    repeats: bool,
+}
+
+#[derive(Serialize)]
+struct MeshEntry<'a> {
+    name: &'a str,
+    vertices: usize,
+    triangles: usize,
+}
+
+#[derive(Serialize)]
+struct NoteEntry<'a> {
+    code: &'a str,
+    part: &'a str,
+    text: &'a str,
+}
+
+impl FileEntry<'_> {
+    fn new(file: &Imported) -> FileEntry<'_> {
+        let bodies = file.scene.model.bodies();
+        FileEntry {
+            links: file
+                .links
+                .iter()
+                .zip(bodies)
+                .map(|(link, body)| LinkEntry { body: &body.name, name: &link.name, node: link.node })
+                .collect(),
+            clips: file
+                .clips
+                .iter()
+                .map(|c| ClipEntry {
+                    name: c.name(),
+                    seconds: c.seconds(),
+                    frames: c.frames(),
+                    repeats: c.ending() == Ending::Repeat,
+                })
+                .collect(),
+            meshes: file
+                .meshes
+                .iter()
+                .map(|m| MeshEntry { name: &m.name, vertices: m.vertices.len(), triangles: m.triangles.len() })
+                .collect(),
+            notes: file.notes.iter().map(|n| NoteEntry { code: n.code, part: &n.part, text: &n.text }).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -396,6 +492,7 @@ impl<'a> Document<'a> {
         let name = |id: supple::BodyId| model.body(id).name.as_str();
         Document {
             scene,
+            file: None,
             totals: Totals::of(model),
             bodies: model.bodies().iter().map(BodyEntry::new).collect(),
             joints: model.joints().iter().map(|joint| JointEntry::new(model, joint)).collect(),

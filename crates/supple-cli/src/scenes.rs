@@ -1,6 +1,6 @@
 //! `supple scenes`, and how SCENE is opened.
 
-use crate::error::{Error, scene_names};
+use crate::error::Error;
 use crate::output;
 use crate::table::{Align, Table, count, figure};
 use crate::terminal::Terminal;
@@ -10,6 +10,7 @@ use std::path::Path;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Scene, State};
+use supple_assets::{BakeSettings, Baked, Character, Imported, Recording, bake_scene};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -63,7 +64,7 @@ fn with_units(scene: &SceneInfo) -> impl Iterator<Item = String> {
     words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned())
 }
 
-/// Endings of files that later versions open.
+/// Endings that tell a file from a scene.
 const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
 
 /// What SCENE may name.
@@ -87,14 +88,60 @@ pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
 
 /// Opens what SCENE names, where a take makes no sense.
 pub(crate) fn open(text: &str) -> Result<Scene, Error> {
-    if is_file(text) {
-        return Err(Error::wrong(
-            "cli/input-file",
-            format!("{text} is a file, and this version does not open files yet"),
-            format!("use a built-in scene: {}; `supple scenes` tells more", scene_names()),
-        ));
+    open_source(text).map(|source| source.scene)
+}
+
+/// A scene, and the file that it came from.
+pub(crate) struct Source {
+    pub(crate) scene: Scene,
+    /// `None` for a built-in scene.
+    pub(crate) file: Option<Imported>,
+}
+
+/// Opens a built-in scene or a file. `FILE#CLIP` follows a clip of the file.
+pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
+    if !is_file(text) {
+        let scene = Scene::parse(text).map_err(|e| Error::scene(&e, text))?;
+        return Ok(Source { scene, file: None });
     }
-    Scene::parse(text).map_err(|e| Error::scene(&e, text))
+    let (path, clip) = split_clip(text);
+    let file = supple_assets::open(Path::new(path)).map_err(|e| Error::file(&e))?;
+    let scene = match clip {
+        None => file.scene.clone(),
+        Some(clip) => follow(&file, clip)?,
+    };
+    Ok(Source { scene, file: Some(file) })
+}
+
+/// A simulated motion as a .glb: on the nodes of the file that the scene came from, or on new ones.
+pub(crate) fn bake(scene: &Scene, recording: &Recording) -> Result<Baked, Error> {
+    let settings = BakeSettings::default();
+    let (path, _) = split_clip(&scene.name);
+    let lower = path.to_lowercase();
+    if is_file(path) && [".glb", ".gltf"].iter().any(|ending| lower.ends_with(ending)) {
+        let character = Character::open(Path::new(path)).map_err(|e| Error::file(&e))?;
+        return Ok(character.bake(&scene.model, recording, "supple", &settings));
+    }
+    Ok(bake_scene(&scene.model, recording, &scene.name, &settings))
+}
+
+/// `FILE#CLIP` as its parts.
+fn split_clip(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((path, clip)) if !Path::new(text).exists() => (path, Some(clip)),
+        _ => (text, None),
+    }
+}
+
+/// The scene of a file that follows one of its clips.
+fn follow(file: &Imported, name: &str) -> Result<Scene, Error> {
+    let names = || file.clips.iter().map(|clip| clip.name()).collect::<Vec<_>>().join(", ");
+    let help = match file.clips.is_empty() {
+        true => "it has no clips: leave the clip out".to_owned(),
+        false => format!("it has {}", names()),
+    };
+    let unknown = || Error::setting(format!("{} has no clip \"{name}\", or several", file.source.display()), help);
+    file.clip(name).and_then(|clip| file.following(clip)).ok_or_else(unknown)
 }
 
 /// The state to run a scene from. One that arrives broken is brought together, and that is said.

@@ -12,13 +12,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use supple::solver::assembly::Budget;
 use supple::{Input, Scene, Solver, Work, measure, step};
+use supple_assets::Recording;
 
 /// Run a scene without a window
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a .take file, which is done again
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf), or a .take file, which is done again
     scene: String,
-    /// Write a file, by its ending: .csv (trajectory) or .json (report); may be given again
+    /// Follow a clip of the file
+    #[arg(long, value_name = "CLIP")]
+    track: Option<String>,
+    /// Write a file, by its ending: .glb (baked animation), .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// How much time to simulate, in seconds
@@ -138,7 +142,11 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
-    let scene = match crate::scenes::open_any(&args.scene)? {
+    let text = match &args.track {
+        Some(clip) => format!("{}#{clip}", args.scene),
+        None => args.scene.clone(),
+    };
+    let scene = match crate::scenes::open_any(&text)? {
         Opened::Scene(scene) => scene,
         Opened::Takes(scene, file) => {
             args.run.refuse_for_take()?;
@@ -157,10 +165,21 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
-    let files = Files::check(&args.output, &["csv", "json"])?;
+    let files = Files::check(&args.output, &["glb", "csv", "json"])?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
-    let report = simulate(&scene, input, budget, steps, &mut trajectories, terminal)?;
+    let mut recording = files.ending("glb").next().map(|_| Recording::default());
+    let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, terminal)?;
+
+    if let Some(recording) = recording {
+        let baked = crate::scenes::bake(&scene, &recording)?;
+        for note in &baked.notes {
+            terminal.note(format_args!("{}: {}", note.part, note.text));
+        }
+        for path in files.ending("glb") {
+            std::fs::write(path, &baked.bytes).map_err(|e| Error::output(path, &e))?;
+        }
+    }
 
     for trajectory in trajectories {
         trajectory.finish()?;
@@ -187,6 +206,7 @@ fn simulate(
     mut budget: Option<Budget>,
     steps: usize,
     trajectories: &mut [Trajectory],
+    recording: &mut Option<Recording>,
     terminal: &Terminal,
 ) -> Result<Report, Error> {
     let model = &scene.model;
@@ -206,6 +226,10 @@ fn simulate(
     let mut highest = first;
     for trajectory in trajectories.iter_mut() {
         trajectory.frame(model, &state)?;
+    }
+
+    if let Some(recording) = recording {
+        recording.add(model, &input, &state, None);
     }
 
     let bar = terminal.progress(steps as u64, "steps");
@@ -241,6 +265,9 @@ fn simulate(
         }
         for trajectory in trajectories.iter_mut() {
             trajectory.frame(model, &state)?;
+        }
+        if let Some(recording) = recording {
+            recording.add(model, &input, &state, Some(&done));
         }
         bar.inc(1);
     }

@@ -46,11 +46,11 @@ fn wrong_parameters_of_a_scene_are_refused() {
 }
 
 #[test]
-fn files_come_later() {
-    for file in ["hand.glb", "models/robot.urdf"] {
-        let said = refused(&["simulate", file]);
-        assert!(said.contains("cli/input-file") && said.contains(file) && said.contains("pendulum"), "{said}");
-    }
+fn files_that_cannot_be_taken_are_refused() {
+    let said = refused(&["simulate", "none/hand.glb"]);
+    assert!(said.contains("file/read") && said.contains("none/hand.glb"), "{said}");
+    let said = refused(&["inspect", "models/robot.obj"]);
+    assert!(said.contains("file/ending") && said.contains(".glb"), "{said}");
 }
 
 #[test]

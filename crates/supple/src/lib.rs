@@ -51,7 +51,7 @@ pub use model::{
     Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring,
     State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
-pub use scenes::{Scene, SceneError};
+pub use scenes::{Ending, Motion, Scene, SceneError};
 pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, ContactLaw, Impulse, Reduced, Solver, Tree, TreeScheme};
 pub use step::{Cause, CrowdError, Report, StepError, Trouble, Work, assemble, step, step_crowd};

@@ -288,6 +288,102 @@ pub struct ModelError {
     pub problems: Vec<Problem>,
 }
 
+/// A builder that holds the parts of a model, to which more can be added.
+///
+/// ```
+/// use supple::*;
+/// let scene = Scene::parse("robot").unwrap();
+/// let mut builder = ModelBuilder::from(&scene.model);
+/// builder.obstacle(ObstacleSpec::floor("floor", 0.0));
+/// let model = builder.build()?;
+/// assert_eq!(model.bodies().len(), scene.model.bodies().len());
+/// assert!((model.mass() - scene.model.mass()).abs() < 1e-9);
+/// # Ok::<(), ModelError>(())
+/// ```
+impl From<&Model> for ModelBuilder {
+    fn from(model: &Model) -> ModelBuilder {
+        let bodies = model.bodies.iter().map(BodySpec::from).collect();
+        let link = |pose: Pose, body: Option<BodyId>| {
+            let centre = body.map_or(DVec3::ZERO, |b| model.body(b).centre_in_link);
+            Pose::new(pose.rotation, pose.translation + centre)
+        };
+        let joint = |joint: &Joint| JointSpec {
+            name: joint.name.clone(),
+            child: BodyRef::Id(joint.child),
+            parent: joint.parent.into(),
+            mask: joint.mask,
+            place: Place::Links(
+                link(joint.child_from_joint, Some(joint.child)),
+                link(joint.parent_from_joint, joint.parent),
+            ),
+            rotation_spring: joint.rotation_spring,
+            slide_spring: joint.slide_spring,
+            limits: joint.limits,
+            motor: joint.motor,
+            collide: joint.collide,
+        };
+        let spring = |spring: &AnchorSpring| AnchorSpringSpec {
+            name: spring.name.clone(),
+            a: BodyRef::Id(spring.a),
+            point_in_a: link(Pose::at(spring.point_in_a), Some(spring.a)).translation,
+            b: spring.b.into(),
+            point_in_b: link(Pose::at(spring.point_in_b), spring.b).translation,
+            stiffness: spring.stiffness,
+            damping: spring.damping,
+            rest_length: spring.rest_length,
+        };
+        let tracker = |tracker: &Tracker| TrackerSpec {
+            name: tracker.name.clone(),
+            body: BodyRef::Id(tracker.body),
+            point: link(Pose::at(tracker.point), Some(tracker.body)).translation,
+            stiffness: tracker.stiffness,
+            damping: tracker.damping,
+            rotation_stiffness: tracker.rotation_stiffness,
+            rotation_damping: tracker.rotation_damping,
+        };
+        let obstacle = |obstacle: &Obstacle| ObstacleSpec {
+            name: obstacle.name.clone(),
+            shape: obstacle.shape.clone(),
+            pose: obstacle.pose,
+            material: obstacle.material,
+            groups: obstacle.groups,
+        };
+        // Joined bodies are strangers by their joints.
+        let joined = |a: BodyId, b: BodyId| {
+            let pair = |j: &&Joint| {
+                [Some(j.child), j.parent] == [Some(a), Some(b)] || [Some(j.child), j.parent] == [Some(b), Some(a)]
+            };
+            model.joints.iter().filter(|j| !j.collide).any(|j| pair(&j))
+        };
+        let strangers = model.strangers.iter().filter(|(a, b)| !joined(*a, *b));
+        ModelBuilder {
+            bodies,
+            joints: model.joints.iter().map(joint).collect(),
+            anchor_springs: model.anchor_springs.iter().map(spring).collect(),
+            trackers: model.trackers.iter().map(tracker).collect(),
+            obstacles: model.obstacles.iter().map(obstacle).collect(),
+            strangers: strangers.map(|&(a, b)| (BodyRef::Id(a), BodyRef::Id(b))).collect(),
+        }
+    }
+}
+
+impl From<&Body> for BodySpec {
+    fn from(body: &Body) -> BodySpec {
+        let in_link = |pose: Pose| Pose::new(pose.rotation, pose.translation + body.centre_in_link);
+        // The mass and inertia are given: the density does not matter.
+        let shapes = body.shapes.iter().map(|placed| (placed.shape.clone(), in_link(placed.body_from_shape), 1.0));
+        BodySpec {
+            name: body.name.clone(),
+            world_from_link: body.start.then(Pose::at(-body.centre_in_link)),
+            shapes: shapes.collect(),
+            mass: Some(body.mass),
+            inertia: Some((body.inertia, body.centre_in_link)),
+            material: body.material,
+            groups: body.groups,
+        }
+    }
+}
+
 /// Collects parts, then checks them all and makes the [`Model`].
 ///
 /// ```

@@ -9,6 +9,7 @@ mod crowd_of_two;
 mod hand;
 mod lattice;
 mod loops;
+mod motion;
 mod parameters;
 mod pendulum;
 mod plant;
@@ -27,7 +28,9 @@ use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
 use glam::{DMat3, DQuat, DVec3};
+pub use motion::{Ending, Motion, Moved};
 use parameters::Parameters;
+use std::sync::Arc;
 
 /// A model with a start and a script that directs it.
 ///
@@ -73,6 +76,8 @@ enum Script {
     Lead(lattice::Drag),
     /// A plate is shaken by hand.
     ShakePlate(plate::Shake),
+    /// A recorded motion is followed.
+    Follow(motion::Follow),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -294,6 +299,19 @@ impl Scene {
         Ok(scene)
     }
 
+    /// A scene from its parts, such as a file gives them. Nothing directs it; its name is what it was asked for.
+    pub fn from_parts(name: impl Into<String>, model: Model, state: State, input: Input) -> Scene {
+        Scene { name: name.into(), model, state, input, script: Script::Still }
+    }
+
+    /// The same scene, its trackers following a motion of all its bodies, in order, while the springs of its joints rest. `None` when the
+    /// motion has another number of bodies.
+    pub fn follow(mut self, motion: Arc<Motion>) -> Option<Scene> {
+        self.script = Script::Follow(motion::Follow::new(&self.model, motion)?);
+        self.script.direct(self.state.time, &mut self.input);
+        Some(self)
+    }
+
     /// A scene that starts as its model does.
     fn new(model: Model, script: Script) -> Scene {
         Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
@@ -319,6 +337,7 @@ impl Script {
             Script::Pull(pull) => pull.direct(time, input),
             Script::Lead(drag) => drag.direct(time, input),
             Script::ShakePlate(shake) => shake.direct(time, input),
+            Script::Follow(follow) => follow.direct(time, input),
         }
     }
 }

@@ -1,0 +1,393 @@
+//! A simulated motion as an animation of a .glb: on the nodes of the file it came from, all else of the file kept; or on nodes made for the
+//! bodies of a scene that came from no glTF.
+
+use super::document::{Document, Part};
+use super::solids;
+use crate::recording::Recording;
+use crate::{Character, Note};
+use glam::{DAffine3, DQuat, DVec3};
+use serde_json::{Value, json};
+use supple::{Model, Pose};
+
+/// How exactly a bake follows the simulation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BakeSettings {
+    /// Keys are left out where the others lead this near \[m, in the space of the parent node\].
+    pub position: f64,
+    /// The same for rotations \[rad\].
+    pub angle: f64,
+}
+
+impl Default for BakeSettings {
+    /// A tenth of a millimetre, a fiftieth of a degree.
+    fn default() -> Self {
+        BakeSettings { position: 1e-4, angle: 3.5e-4 }
+    }
+}
+
+/// A baked file.
+#[derive(Debug)]
+pub struct Baked {
+    /// The bytes of a .glb.
+    pub bytes: Vec<u8>,
+    /// What could not be kept.
+    pub notes: Vec<Note>,
+}
+
+/// One animated property of a node: keys as times and values of `width` numbers.
+struct Channel {
+    node: usize,
+    path: &'static str,
+    width: usize,
+    times: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Character {
+    /// The file with the motion as one more animation, named `name`. `model` is the one that [`Character::imported`] made.
+    pub fn bake(&self, model: &Model, recording: &Recording, name: &str, settings: &BakeSettings) -> Baked {
+        let document = &self.document;
+        let mut notes = Vec::new();
+        let mut root: Value = serde_json::from_str(&document.container.json).unwrap_or_default();
+        let mut binary = merge_buffers(&mut root, document);
+        let motions = local_motions(self, model, recording, &mut notes);
+        let mut channels = Vec::new();
+        for (bone, motion) in self.rig.bones.iter().zip(&motions) {
+            let rest = match document.local[bone.node] {
+                Part::Steps { translation, rotation, scale } => (scale, rotation, translation),
+                Part::Matrix(matrix) => matrix.to_scale_rotation_translation(),
+            };
+            // A node that an animation moves has no matrix.
+            let node = &mut root["nodes"][bone.node];
+            if node.get("matrix").is_some() {
+                let (scale, rotation, translation) = rest;
+                let list = |values: &[f64]| Value::from(values.to_vec());
+                node["translation"] = list(&translation.to_array());
+                node["rotation"] = list(&rotation.to_array());
+                node["scale"] = list(&scale.to_array());
+                node.as_object_mut().map(|node| node.remove("matrix"));
+            }
+            let times = &recording.times;
+            channels.push(rotation_channel(bone.node, times, &motion.rotations, settings.angle));
+            let moves = motion.translations.iter().any(|t| t.distance(rest.2) > settings.position);
+            if bone.parent.is_none() || moves {
+                channels.push(translation_channel(bone.node, times, &motion.translations, settings.position));
+            }
+        }
+        add_animation(&mut root, &mut binary, &channels, name, recording);
+        Baked { bytes: glb(&root, binary), notes }
+    }
+}
+
+/// A scene that came from no glTF, as one: a node with the shapes of each body, animated.
+pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &BakeSettings) -> Baked {
+    let mut binary = Vec::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut root = json!({
+        "asset": { "version": "2.0", "generator": format!("Supple {version}") },
+        "scene": 0,
+        "scenes": [{ "nodes": (0..model.bodies().len()).collect::<Vec<_>>() }],
+        "nodes": [], "meshes": [], "accessors": [], "bufferViews": [],
+        "materials": [{ "name": "body", "pbrMetallicRoughness": { "baseColorFactor": [0.72, 0.66, 0.56, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7 } }],
+    });
+    let mut channels = Vec::new();
+    for (i, body) in model.bodies().iter().enumerate() {
+        let mesh = solids::of_body(body);
+        let start = body.start;
+        let mut node = json!({
+            "name": body.name,
+            "translation": start.translation.to_array(),
+            "rotation": start.rotation.to_array(),
+        });
+        if !mesh.triangles.is_empty() {
+            let position = push_floats(&mut root, &mut binary, &mesh.positions, 3, Some(34962), Bounds::Told);
+            let normal = push_floats(&mut root, &mut binary, &mesh.normals, 3, Some(34962), Bounds::Untold);
+            let indices = push_indices(&mut root, &mut binary, &mesh.triangles);
+            node["mesh"] = push(&mut root, "meshes", json!({
+                "name": body.name,
+                "primitives": [{ "attributes": { "POSITION": position, "NORMAL": normal }, "indices": indices, "material": 0 }],
+            })).into();
+        }
+        push(&mut root, "nodes", node);
+        let poses: Vec<Pose> = recording.poses.iter().skip(i).step_by(model.bodies().len()).copied().collect();
+        let mut rotations: Vec<DQuat> = poses.iter().map(|p| p.rotation).collect();
+        keep_sign(&mut rotations);
+        let translations: Vec<DVec3> = poses.iter().map(|p| p.translation).collect();
+        channels.push(rotation_channel(i, &recording.times, &rotations, settings.angle));
+        channels.push(translation_channel(i, &recording.times, &translations, settings.position));
+    }
+    if root["meshes"].as_array().is_some_and(Vec::is_empty) {
+        // A list that is there must not be empty.
+        root.as_object_mut().map(|root| (root.remove("meshes"), root.remove("materials")));
+    }
+    root["buffers"] = json!([{ "byteLength": 0 }]);
+    add_animation(&mut root, &mut binary, &channels, name, recording);
+    Baked { bytes: glb(&root, binary), notes: Vec::new() }
+}
+
+/// A node's place in its parent over time.
+struct LocalMotion {
+    rotations: Vec<DQuat>,
+    translations: Vec<DVec3>,
+}
+
+/// By bone: what its node does within its parent. Nodes between bones keep their place in theirs.
+fn local_motions(
+    character: &Character,
+    model: &Model,
+    recording: &Recording,
+    notes: &mut Vec<Note>,
+) -> Vec<LocalMotion> {
+    let (document, bones) = (&character.document, &character.rig.bones);
+    let mut bone_at = vec![None; document.parents.len()];
+    for (i, bone) in bones.iter().enumerate() {
+        bone_at[bone.node] = Some(i);
+    }
+    // world_from_node = world_from_body · body_from_node, the latter constant.
+    let affine = |pose: &Pose| DAffine3::from_rotation_translation(pose.rotation, pose.translation);
+    let body_from_node: Vec<DAffine3> = bones
+        .iter()
+        .zip(model.bodies())
+        .map(|(bone, body)| affine(&body.start).inverse() * document.world[bone.node])
+        .collect();
+    let empty = || LocalMotion { rotations: Vec::new(), translations: Vec::new() };
+    let mut motions: Vec<LocalMotion> = bones.iter().map(|_| empty()).collect();
+    let mut world = document.world.clone();
+    let mut sheared = 0.0f64;
+    for frame in recording.poses.chunks_exact(bones.len()) {
+        for &node in &document.order {
+            let parent = document.parents[node].map_or(DAffine3::IDENTITY, |p| world[p]);
+            let Some(i) = bone_at[node] else {
+                world[node] = parent * document.local[node].matrix();
+                continue;
+            };
+            world[node] = affine(&frame[i]) * body_from_node[i];
+            let local = parent.inverse() * world[node];
+            let (scale, rotation, translation) = local.to_scale_rotation_translation();
+            let (rotation, translation) = if local.is_finite() && rotation.is_finite() {
+                let back = DAffine3::from_scale_rotation_translation(scale, rotation, translation);
+                let off = (back.matrix3 - local.matrix3).to_cols_array().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                sheared = sheared.max(off);
+                (rotation.normalize(), translation)
+            } else {
+                let (_, rotation, translation) = document.local[node].matrix().to_scale_rotation_translation();
+                (rotation, translation)
+            };
+            motions[i].rotations.push(rotation);
+            motions[i].translations.push(translation);
+        }
+    }
+    if sheared > 1e-3 {
+        let text = "nodes with uneven scale turn: what they shear cannot be written as rotation and translation".into();
+        notes.push(Note { code: "bake/shear", part: "scene".into(), text });
+    }
+    for motion in &mut motions {
+        keep_sign(&mut motion.rotations);
+    }
+    motions
+}
+
+/// q and −q are one rotation: the nearer to the one before is written.
+fn keep_sign(rotations: &mut [DQuat]) {
+    for k in 1..rotations.len() {
+        if rotations[k - 1].dot(rotations[k]) < 0.0 {
+            rotations[k] = -rotations[k];
+        }
+    }
+}
+
+fn rotation_channel(node: usize, times: &[f64], rotations: &[DQuat], tolerance: f64) -> Channel {
+    let error = |a: usize, b: usize, k: usize| {
+        let u = (times[k] - times[a]) / (times[b] - times[a]);
+        rotations[a].slerp(rotations[b], u).angle_between(rotations[k])
+    };
+    let keys = reduce(times.len(), tolerance, error);
+    Channel {
+        node,
+        path: "rotation",
+        width: 4,
+        times: keys.iter().map(|k| times[*k] as f32).collect(),
+        values: keys.iter().flat_map(|k| rotations[*k].as_quat().normalize().to_array()).collect(),
+    }
+}
+
+fn translation_channel(node: usize, times: &[f64], translations: &[DVec3], tolerance: f64) -> Channel {
+    let error = |a: usize, b: usize, k: usize| {
+        let u = (times[k] - times[a]) / (times[b] - times[a]);
+        translations[a].lerp(translations[b], u).distance(translations[k])
+    };
+    let keys = reduce(times.len(), tolerance, error);
+    Channel {
+        node,
+        path: "translation",
+        width: 3,
+        times: keys.iter().map(|k| times[*k] as f32).collect(),
+        values: keys.iter().flat_map(|k| translations[*k].as_vec3().to_array()).collect(),
+    }
+}
+
+/// The frames to keep so that the line between two kept ones is nowhere further off than `tolerance`: the worst one between is kept until
+/// none is [Douglas–Peucker]. One key will do where nothing moves.
+fn reduce(frames: usize, tolerance: f64, error: impl Fn(usize, usize, usize) -> f64) -> Vec<usize> {
+    let Some(last) = frames.checked_sub(1) else { return Vec::new() };
+    let mut keep = vec![false; frames];
+    (keep[0], keep[last]) = (true, true);
+    let mut spans = vec![(0, last)];
+    while let Some((a, b)) = spans.pop() {
+        let worst = (a + 1..b).map(|k| (error(a, b, k), k)).max_by(|x, y| x.0.total_cmp(&y.0));
+        if let Some((off, k)) = worst.filter(|(off, _)| *off > tolerance) {
+            debug_assert!(off.is_finite());
+            keep[k] = true;
+            spans.extend([(a, k), (k, b)]);
+        }
+    }
+    (0..frames).filter(|k| keep[*k]).collect()
+}
+
+/// All buffers as one, the views into them moved accordingly.
+fn merge_buffers(root: &mut Value, document: &Document) -> Vec<u8> {
+    let mut binary: Vec<u8> = Vec::new();
+    let mut starts = Vec::new();
+    for buffer in &document.container.buffers {
+        pad(&mut binary, 0);
+        starts.push(binary.len());
+        binary.extend_from_slice(buffer);
+    }
+    if starts.len() > 1 {
+        for view in root["bufferViews"].as_array_mut().into_iter().flatten() {
+            let buffer = view["buffer"].as_u64().unwrap_or(0) as usize;
+            let offset = view["byteOffset"].as_u64().unwrap_or(0) as usize;
+            view["byteOffset"] = (offset + starts.get(buffer).copied().unwrap_or(0)).into();
+            view["buffer"] = 0.into();
+        }
+    }
+    let mut first = root["buffers"].get_mut(0).map(Value::take).unwrap_or_else(|| json!({}));
+    first.as_object_mut().map(|buffer| buffer.remove("uri"));
+    root["buffers"] = json!([first]);
+    binary
+}
+
+fn add_animation(root: &mut Value, binary: &mut Vec<u8>, channels: &[Channel], name: &str, recording: &Recording) {
+    let (mut samplers, mut targets) = (Vec::new(), Vec::new());
+    for channel in channels {
+        let input = push_floats(root, binary, &channel.times, 1, None, Bounds::Told);
+        let output = push_floats(root, binary, &channel.values, channel.width, None, Bounds::Untold);
+        targets.push(json!({ "sampler": samplers.len(), "target": { "node": channel.node, "path": channel.path } }));
+        samplers.push(json!({ "input": input, "output": output, "interpolation": "LINEAR" }));
+    }
+    let list = |read: fn(&crate::Quality) -> f64| recording.quality.iter().map(read).collect::<Vec<f64>>();
+    let animation = json!({
+        "name": name,
+        "channels": targets,
+        "samplers": samplers,
+        "extras": { "supple": {
+            "times": recording.times,
+            "gap": list(|q| q.gap),
+            "penetration": list(|q| q.penetration),
+            "torque_over_limit": list(|q| q.torque_over_limit),
+        } },
+    });
+    push(root, "animations", animation);
+    root["buffers"][0]["byteLength"] = binary.len().into();
+}
+
+/// Adds to a list of the file; its index there.
+fn push(root: &mut Value, list: &str, value: Value) -> usize {
+    if !root[list].is_array() {
+        root[list] = json!([]);
+    }
+    let list = root[list].as_array_mut().expect("it was made one");
+    list.push(value);
+    list.len() - 1
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bounds {
+    Told,
+    Untold,
+}
+
+fn push_floats(
+    root: &mut Value,
+    binary: &mut Vec<u8>,
+    values: &[f32],
+    width: usize,
+    target: Option<u32>,
+    bounds: Bounds,
+) -> usize {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let view = push_view(root, binary, &bytes, target);
+    let kind = ["", "SCALAR", "VEC2", "VEC3", "VEC4"][width];
+    let mut accessor =
+        json!({ "bufferView": view, "componentType": 5126, "count": values.len() / width, "type": kind });
+    if bounds == Bounds::Told {
+        let of = |pick: fn(f32, f32) -> f32| -> Vec<f32> {
+            (0..width).map(|i| values.iter().skip(i).step_by(width).copied().reduce(pick).unwrap_or(0.0)).collect()
+        };
+        (accessor["min"], accessor["max"]) = (json!(of(f32::min)), json!(of(f32::max)));
+    }
+    push(root, "accessors", accessor)
+}
+
+fn push_indices(root: &mut Value, binary: &mut Vec<u8>, triangles: &[[u32; 3]]) -> usize {
+    let bytes: Vec<u8> = triangles.iter().flatten().flat_map(|i| i.to_le_bytes()).collect();
+    let view = push_view(root, binary, &bytes, Some(34963));
+    let accessor = json!({ "bufferView": view, "componentType": 5125, "count": 3 * triangles.len(), "type": "SCALAR" });
+    push(root, "accessors", accessor)
+}
+
+fn push_view(root: &mut Value, binary: &mut Vec<u8>, bytes: &[u8], target: Option<u32>) -> usize {
+    pad(binary, 0);
+    let mut view = json!({ "buffer": 0, "byteOffset": binary.len(), "byteLength": bytes.len() });
+    if let Some(target) = target {
+        view["target"] = target.into();
+    }
+    binary.extend_from_slice(bytes);
+    push(root, "bufferViews", view)
+}
+
+/// Fills up to a multiple of four bytes.
+fn pad(bytes: &mut Vec<u8>, with: u8) {
+    bytes.resize(bytes.len().next_multiple_of(4), with);
+}
+
+/// Header, JSON, binary chunk.
+fn glb(root: &Value, mut binary: Vec<u8>) -> Vec<u8> {
+    let mut json = root.to_string().into_bytes();
+    pad(&mut json, b' ');
+    pad(&mut binary, 0);
+    let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
+    let mut out = Vec::with_capacity(28 + json.len() + binary.len());
+    out.extend(b"glTF");
+    out.extend(word(2));
+    out.extend(word(28 + json.len() + binary.len()));
+    out.extend(word(json.len()));
+    out.extend(b"JSON");
+    out.extend(json);
+    out.extend(word(binary.len()));
+    out.extend(b"BIN\0");
+    out.extend(binary);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_left_out_within_the_tolerance() {
+        // A sine of 1 m, 1,000 frames: straight lines need about π √(1/(8 tolerance)) ≈ 111 keys a half-turn of 1e-4.
+        let value = |k: usize| (k as f64 * std::f64::consts::TAU / 999.0).sin();
+        let error = |a: usize, b: usize, k: usize| {
+            let u = (k - a) as f64 / (b - a) as f64;
+            (value(a) + u * (value(b) - value(a)) - value(k)).abs()
+        };
+        let keys = reduce(1000, 1e-4, error);
+        assert!(keys.len() < 260 && keys.len() > 80, "{}", keys.len());
+        for pair in keys.windows(2) {
+            assert!((pair[0] + 1..pair[1]).all(|k| error(pair[0], pair[1], k) <= 1e-4));
+        }
+        assert_eq!(reduce(1000, 1e-4, |_, _, _| 0.0), [0, 999]);
+        assert_eq!(reduce(1, 1e-4, |_, _, _| 0.0), [0]);
+    }
+}

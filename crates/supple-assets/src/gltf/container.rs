@@ -1,0 +1,265 @@
+//! The bytes of a glTF file: .glb chunks, the JSON, and its buffers from the file, from data in the JSON, or from files beside it.
+
+use super::schema::Root;
+use crate::FileError;
+use base64::Engine;
+use std::path::{Component, Path};
+
+/// The largest file, and the largest sum of buffers, that is read \[bytes\].
+const MAX_BYTES: u64 = 384 << 20;
+/// The most values that the JSON may hold: each takes up to 250 bytes in memory.
+const MAX_VALUES: usize = 1_500_000;
+
+/// A glTF file in memory.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) root: Root,
+    /// The JSON text.
+    pub(crate) json: String,
+    /// By buffer.
+    pub(crate) buffers: Vec<Vec<u8>>,
+}
+
+/// Reads .glb or .gltf, told by the first bytes, with all buffers.
+pub(crate) fn read(path: &Path) -> Result<Container, FileError> {
+    let bytes = read_file(path, path)?;
+    from_bytes(path, bytes)
+}
+
+/// The same from bytes in memory; `path` is where files beside it are looked for.
+pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Container, FileError> {
+    let (json, chunk) = match bytes.starts_with(b"glTF") {
+        true => chunks(path, &bytes)?,
+        false => (bytes.as_slice(), None),
+    };
+    let json = std::str::from_utf8(json).map_err(|e| {
+        let place = format!("byte {} of the JSON", e.valid_up_to());
+        FileError::new("file/json", path, "the JSON is not UTF-8 text", "export the file again").at(place)
+    })?;
+    check_values(path, json)?;
+    let root: Root = serde_json::from_str(json).map_err(|e| {
+        let place = format!("line {}, column {} of the JSON", e.line(), e.column());
+        let what = e.to_string();
+        let what = what.split(" at line ").next().unwrap_or(&what).to_owned();
+        FileError::new("file/json", path, what, "export the file again, or correct it by hand").at(place)
+    })?;
+    if root.asset.version.split('.').next() != Some("2") {
+        let what = format!("it is glTF version \"{}\"", root.asset.version);
+        return Err(FileError::new("file/version", path, what, "export it as glTF 2.0").at("asset.version"));
+    }
+    if let Some(name) = root.extensions_required.iter().find(|name| !super::UNDERSTOOD.contains(&name.as_str())) {
+        let what = format!("it requires the extension {name}, which Supple does not read");
+        let remedy = match name.as_str() {
+            "KHR_draco_mesh_compression" | "EXT_meshopt_compression" => "export it without compression of meshes",
+            _ => "export it without this extension, or mark it as used, not required",
+        };
+        return Err(FileError::new("file/extension", path, what, remedy).at("extensionsRequired"));
+    }
+    let json = json.to_owned();
+    let chunk = chunk.map(<[u8]>::to_vec);
+    drop(bytes);
+    let buffers = buffers(path, &root, chunk)?;
+    Ok(Container { root, json, buffers })
+}
+
+fn read_file(named_in: &Path, path: &Path) -> Result<Vec<u8>, FileError> {
+    let cannot = |e: std::io::Error| {
+        let what = format!("cannot read {}: {}", path.display(), e.kind());
+        FileError::new("file/read", named_in, what, "check that it exists and may be read")
+    };
+    let data = std::fs::metadata(path).map_err(cannot)?;
+    if !data.is_file() {
+        return Err(FileError::new("file/read", named_in, format!("{} is not a file", path.display()), "give a file"));
+    }
+    if data.len() > MAX_BYTES {
+        return Err(too_large(named_in, format!("{} has {} bytes", path.display(), data.len())));
+    }
+    std::fs::read(path).map_err(cannot)
+}
+
+pub(crate) fn too_large(path: &Path, what: impl Into<String>) -> FileError {
+    let remedy = "make it smaller: fewer vertices, shorter clips, or several files";
+    FileError::new("file/size", path, what, remedy)
+}
+
+/// The JSON and the binary chunk of a .glb.
+fn chunks<'a>(path: &Path, bytes: &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>), FileError> {
+    let broken = |at: usize, what: String| {
+        FileError::new("file/container", path, what, "it is cut off or damaged: take another copy")
+            .at(format!("byte {at}"))
+    };
+    let word = |at: usize| {
+        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(bytes) as usize)
+    };
+    let version = word(4).ok_or_else(|| broken(4, "the header is cut off".into()))?;
+    if version != 2 {
+        let what = format!("it is a .glb of version {version}");
+        return Err(FileError::new("file/version", path, what, "export it as glTF 2.0").at("byte 4"));
+    }
+    let length = word(8).ok_or_else(|| broken(8, "the header is cut off".into()))?;
+    if length > bytes.len() {
+        return Err(broken(8, format!("it says it has {length} bytes, and it has {}", bytes.len())));
+    }
+    let (mut at, mut json, mut binary) = (12, None, None);
+    while at + 8 <= length {
+        let (size, kind) = (word(at).unwrap_or(0), word(at + 4).unwrap_or(0));
+        let end = (at + 8).checked_add(size).filter(|end| *end <= length);
+        let Some(end) = end else {
+            return Err(broken(at, format!("a chunk says it has {size} bytes, and {} are left", length - at - 8)));
+        };
+        let chunk = &bytes[at + 8..end];
+        match kind {
+            0x4E4F_534A if json.is_none() => json = Some(chunk),
+            0x004E_4942 if binary.is_none() => binary = Some(chunk),
+            _ => {}
+        }
+        at = end;
+    }
+    let json = json.ok_or_else(|| broken(12, "there is no chunk of JSON".into()))?;
+    Ok((json, binary))
+}
+
+/// Refuses JSON that would take far more memory than it has bytes: counts commas and opening brackets outside of strings.
+fn check_values(path: &Path, json: &str) -> Result<(), FileError> {
+    let (mut values, mut in_string, mut escaped) = (0, false, false);
+    for byte in json.bytes() {
+        match (in_string, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (true, b'"') => in_string = false,
+            (true, _) => {}
+            (false, b'"') => in_string = true,
+            (false, b',' | b'[' | b'{') => values += 1,
+            (false, _) => {}
+        }
+    }
+    if values > MAX_VALUES {
+        return Err(too_large(path, format!("its JSON holds {values} values, more than {MAX_VALUES}")));
+    }
+    Ok(())
+}
+
+fn buffers(path: &Path, root: &Root, mut chunk: Option<Vec<u8>>) -> Result<Vec<Vec<u8>>, FileError> {
+    let mut all = Vec::new();
+    let mut total = 0u64;
+    for (i, buffer) in root.buffers.iter().enumerate() {
+        let place = format!("buffers[{i}]");
+        let bad = |what: String, remedy: &str| FileError::new("file/buffer", path, what, remedy).at(place.clone());
+        let bytes = match &buffer.uri {
+            None if i == 0 => chunk
+                .take()
+                .ok_or_else(|| bad("it has no uri, and the file has no binary chunk".into(), "export it again"))?,
+            None => return Err(bad("it has no uri".into(), "export it again")),
+            Some(uri) => match uri.split_once(',') {
+                Some((head, text)) if head.starts_with("data:") && head.ends_with(";base64") => {
+                    base64::engine::general_purpose::STANDARD
+                        .decode(text)
+                        .map_err(|e| bad(format!("its data is not base64: {e}"), "export it again"))?
+                }
+                _ if uri.starts_with("data:") => {
+                    return Err(bad("its data is not base64".into(), "export it again"));
+                }
+                _ => beside(path, uri).map_err(|what| bad(what, "keep the buffers of a file in its folder"))?,
+            },
+        };
+        if bytes.len() < buffer.byte_length {
+            let what = format!("it should have {} bytes, and it has {}", buffer.byte_length, bytes.len());
+            return Err(bad(what, "it is cut off: take another copy"));
+        }
+        total += bytes.len() as u64;
+        if total > MAX_BYTES {
+            return Err(too_large(path, format!("its buffers have more than {MAX_BYTES} bytes")).at(place));
+        }
+        all.push(bytes);
+    }
+    Ok(all)
+}
+
+/// A file in the folder of `path` or below it; nothing else is opened for a URI.
+fn beside(path: &Path, uri: &str) -> Result<Vec<u8>, String> {
+    let name = decode_percent(uri).ok_or_else(|| format!("the uri \"{uri}\" is not one"))?;
+    let relative = Path::new(&name);
+    let inside = !name.is_empty()
+        && !name.contains(['\\', ':', '\0'])
+        && relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !inside {
+        return Err(format!("the uri \"{uri}\" leads out of the folder of the file"));
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let full = folder.join(relative);
+    // A link beside the file may lead anywhere: what counts is where it ends.
+    let (real, base) =
+        match (full.canonicalize(), if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize())
+        {
+            (Ok(real), Ok(base)) => (real, base),
+            _ => return Err(format!("cannot read \"{name}\" beside the file: it does not exist or may not be read")),
+        };
+    if !real.starts_with(&base) {
+        return Err(format!("the uri \"{uri}\" leads out of the folder of the file"));
+    }
+    read_file(path, &real).map_err(|e| e.what)
+}
+
+/// `a%20b` → `a b`.
+fn decode_percent(uri: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(uri.len());
+    let mut rest = uri.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+                bytes.push(16 * digit(rest.next()?)? + digit(rest.next()?)?);
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(json: &str) -> FileError {
+        from_bytes(Path::new("none/test.gltf"), json.as_bytes().to_vec()).expect_err(json)
+    }
+
+    #[test]
+    fn files_outside_the_folder_are_not_opened() {
+        for uri in
+            ["../secret.bin", "/etc/hostname", "a/../../b.bin", "%2e%2e/b.bin", "file:///etc/hostname", "..\\\\b", ""]
+        {
+            let json = format!(r#"{{"asset":{{"version":"2.0"}},"buffers":[{{"uri":"{uri}","byteLength":4}}]}}"#);
+            let error = fault(&json);
+            assert_eq!(error.code, "file/buffer", "{uri}");
+            assert!(error.what.contains("leads out"), "{uri}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_told_with_its_place() {
+        let mut glb = b"glTF\x02\0\0\0\x40\0\0\0".to_vec();
+        let error = from_bytes(Path::new("a.glb"), glb.clone()).unwrap_err();
+        assert_eq!((error.code, error.place.as_deref()), ("file/container", Some("byte 8")));
+        glb[8] = 20;
+        glb.extend(b"\xff\xff\0\0JSON");
+        let error = from_bytes(Path::new("a.glb"), glb).unwrap_err();
+        assert_eq!((error.code, error.place.as_deref()), ("file/container", Some("byte 12")));
+        let error = fault("{\"asset\": {\"version\": \"2.0\"}, \n \"nodes\": [{\"mesh\": -1}]}");
+        assert_eq!((error.code, error.place.as_deref()), ("file/json", Some("line 2, column 22 of the JSON")));
+        assert_eq!(fault(r#"{"asset":{"version":"1.0"}}"#).code, "file/version");
+        let error = fault(r#"{"asset":{"version":"2.0"},"extensionsRequired":["KHR_draco_mesh_compression"]}"#);
+        assert_eq!(error.code, "file/extension");
+        assert!(error.remedy.contains("without compression"));
+    }
+
+    #[test]
+    fn json_of_very_many_values_is_refused_before_it_is_read() {
+        let json = format!("[{}0]", "0,".repeat(MAX_VALUES));
+        assert_eq!(fault(&json).code, "file/size");
+        // Text in strings is not counted.
+        let json = format!(r#"{{"asset":{{"version":"2.0","copyright":"{}"}}}}"#, ",\\\"".repeat(MAX_VALUES));
+        assert!(from_bytes(Path::new("a.gltf"), json.into_bytes()).is_ok());
+    }
+}

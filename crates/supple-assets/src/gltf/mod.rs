@@ -1,0 +1,35 @@
+//! glTF 2.0: nodes, skins, meshes and clips in; baked motion out.
+
+mod accessor;
+mod animation;
+mod bake;
+pub(crate) mod container;
+mod document;
+mod mesh;
+pub(crate) mod schema;
+mod solids;
+
+pub(crate) use animation::Clip;
+pub use bake::{BakeSettings, Baked, bake_scene};
+pub(crate) use document::{Document, rigid};
+pub(crate) use mesh::SkinnedMesh;
+
+/// Extensions that a file may require: those that Supple reads, and those that only change how a surface looks.
+pub(crate) const UNDERSTOOD: [&str; 16] = [
+    "KHR_physics_rigid_bodies",
+    "KHR_implicit_shapes",
+    "KHR_mesh_quantization",
+    "KHR_texture_transform",
+    "KHR_texture_basisu",
+    "EXT_texture_webp",
+    "KHR_lights_punctual",
+    "KHR_materials_unlit",
+    "KHR_materials_clearcoat",
+    "KHR_materials_emissive_strength",
+    "KHR_materials_ior",
+    "KHR_materials_pbrSpecularGlossiness",
+    "KHR_materials_sheen",
+    "KHR_materials_specular",
+    "KHR_materials_transmission",
+    "KHR_materials_volume",
+];

@@ -1,0 +1,88 @@
+//! What every reader makes of a file: a scene, and how its parts belong to those of the file.
+
+use crate::Note;
+use std::path::PathBuf;
+use std::sync::Arc;
+use supple::{BodyId, BodyState, Motion, Pose, Scene};
+
+/// A character, robot or motion read from a file, ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Where it came from.
+    pub source: PathBuf,
+    /// Model, start and input. Its name is the path as it was given.
+    pub scene: Scene,
+    /// By body: the part of the file that it stands for.
+    pub links: Vec<Link>,
+    /// The motions of the file, one pose a body and frame.
+    pub clips: Vec<Arc<Motion>>,
+    /// What is drawn around the bodies.
+    pub meshes: Vec<DrawnMesh>,
+    /// What was changed, guessed or left out.
+    pub notes: Vec<Note>,
+}
+
+/// The node, bone or link of a file that a body stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name in the file.
+    pub name: String,
+    /// Its index in the file, where parts have one (a node of glTF).
+    pub node: Option<usize>,
+    /// Its frame in body coordinates (origin in the centre of mass).
+    pub body_from_link: Pose,
+}
+
+/// A triangle mesh that bodies carry, in world coordinates at the start of the scene.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrawnMesh {
+    /// Its name in the file.
+    pub name: String,
+    /// \[m\]
+    pub vertices: Vec<[f32; 3]>,
+    /// Corner indices.
+    pub triangles: Vec<[u32; 3]>,
+    /// Red, green, blue, linear, 0 to 1.
+    pub colour: [f32; 3],
+    /// By vertex: the bodies that carry it.
+    pub carried: Vec<Carried>,
+}
+
+/// How bodies carry a vertex: a vertex at `v` at the start goes to `Σ weight · world_from_body · world_from_body_at_start⁻¹ · v`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carried {
+    /// Up to four; those without weight are the first one again.
+    pub bodies: [BodyId; 4],
+    /// They sum up to 1.
+    pub weights: [f32; 4],
+}
+
+impl Carried {
+    /// By one body alone.
+    pub fn by(body: BodyId) -> Carried {
+        Carried { bodies: [body; 4], weights: [1.0, 0.0, 0.0, 0.0] }
+    }
+}
+
+impl Imported {
+    /// The clip of this name; failing that, the only one whose name contains it.
+    pub fn clip(&self, name: &str) -> Option<&Arc<Motion>> {
+        let exact = self.clips.iter().find(|clip| clip.name() == name);
+        exact.or_else(|| {
+            let mut near = self.clips.iter().filter(|clip| clip.name().to_lowercase().contains(&name.to_lowercase()));
+            near.next().filter(|_| near.next().is_none())
+        })
+    }
+
+    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold.
+    pub fn following(&self, clip: &Arc<Motion>) -> Option<Scene> {
+        let Scene { name, model, mut state, mut input, .. } = self.scene.clone();
+        input.targets.fill(None);
+        for (i, body) in state.bodies.iter_mut().enumerate().take(clip.bodies()) {
+            let start = clip.at(0.0, i);
+            *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
+        }
+        state.recount_turns(&model);
+        Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
+    }
+}

@@ -1,0 +1,34 @@
+//! Any file, by its ending.
+
+use crate::{Character, FileError, Imported};
+use std::path::Path;
+
+/// A reader of one format.
+type Read = fn(&Path) -> Result<Imported, FileError>;
+
+/// The endings that [`open`] takes, without the dot, with their readers.
+const READERS: [(&str, Read); 5] = [
+    ("glb", character),
+    ("gltf", character),
+    ("urdf", crate::urdf::open),
+    ("xml", crate::mjcf::open),
+    ("bvh", crate::skeleton::open),
+];
+
+/// Reads a file by its ending.
+pub fn open(path: &Path) -> Result<Imported, FileError> {
+    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+    match READERS.iter().find(|(name, _)| *name == ending) {
+        Some((_, read)) => read(path),
+        None => Err(FileError::new(
+            "file/ending",
+            path,
+            format!("\".{ending}\" is not an ending that Supple reads"),
+            format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
+        )),
+    }
+}
+
+fn character(path: &Path) -> Result<Imported, FileError> {
+    Character::open(path)?.imported(&path.to_string_lossy())
+}

@@ -1,0 +1,640 @@
+//! Motion capture on other skeletons: which joint of a recording moves which body, by names and structure, and the poses that follow.
+//!
+//! With `W` the turn from the recording's axes (its up, its left) to the model's, `R_j` the orientation of a joint of the recording against
+//! its rest, and `A` the least turn that carries a bone as it lies in the recording's rest to where the model's lies at the start, a body
+//! is to have the orientation
+//!
+//! ```text
+//! R_body(t) = W R_j(t) W⁻¹ · A⁻¹ · R_body(start)                                                                      (1)
+//! ```
+//! so that its bone points where the recording's does. Joints come as near to it as their axes and limits allow, from the root outwards: the
+//! result is a pose with every joint closed.
+
+use crate::bvh::Bvh;
+use crate::{FileError, Note};
+use glam::{DMat3, DQuat, DVec3};
+use std::path::Path;
+use supple::maths::rotation::{between, exp, log, turned_inertia};
+use supple::model::coordinates::Link;
+use supple::model::joint::swing_twist;
+use supple::model::{Coordinates, RotationKind};
+use supple::{
+    BodyId, BodyRef, Ending, JointMask, Model, ModelBuilder, ModelError, Motion, Pose, State, TrackerSpec, Wrench,
+};
+
+/// A recording on a model.
+#[derive(Clone, Debug)]
+pub struct Retargeted {
+    /// The poses of all bodies.
+    pub motion: Motion,
+    /// Which body follows which joint of the recording, and how far its joints keep it from it.
+    pub pairs: Vec<Pair>,
+    /// What was guessed.
+    pub notes: Vec<Note>,
+}
+
+/// A body that follows a joint of the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// Name of the body.
+    pub body: String,
+    /// Name of the joint of the recording.
+    pub joint: String,
+    /// Angle between the orientation asked for and the nearest that the joints allow, mean over the frames \[rad\].
+    pub misfit: f64,
+}
+
+/// A part of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Hips,
+    Spine,
+    Neck,
+    Head,
+    Clavicle,
+    UpperArm,
+    Forearm,
+    Hand,
+    Thigh,
+    Shin,
+    Foot,
+    Toe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+    Middle,
+}
+
+/// Words for parts, without sides, digits and marks between.
+const WORDS: [(&str, Part); 45] = [
+    ("hips", Part::Hips),
+    ("hip", Part::Hips),
+    ("pelvis", Part::Hips),
+    ("butt", Part::Hips),
+    ("spine", Part::Spine),
+    ("lowerback", Part::Spine),
+    ("upperback", Part::Spine),
+    ("thorax", Part::Spine),
+    ("chest", Part::Spine),
+    ("torso", Part::Spine),
+    ("waist", Part::Spine),
+    ("waistlower", Part::Spine),
+    ("lwaist", Part::Spine),
+    ("abdomen", Part::Spine),
+    ("neck", Part::Neck),
+    ("lowerneck", Part::Neck),
+    ("upperneck", Part::Neck),
+    ("head", Part::Head),
+    ("clavicle", Part::Clavicle),
+    ("collar", Part::Clavicle),
+    ("shoulder", Part::Clavicle),
+    ("upperarm", Part::UpperArm),
+    ("uparm", Part::UpperArm),
+    ("arm", Part::UpperArm),
+    ("humerus", Part::UpperArm),
+    ("forearm", Part::Forearm),
+    ("lowerarm", Part::Forearm),
+    ("loarm", Part::Forearm),
+    ("radius", Part::Forearm),
+    ("hand", Part::Hand),
+    ("wrist", Part::Hand),
+    ("thigh", Part::Thigh),
+    ("upleg", Part::Thigh),
+    ("upperleg", Part::Thigh),
+    ("femur", Part::Thigh),
+    ("shin", Part::Shin),
+    ("leg", Part::Shin),
+    ("calf", Part::Shin),
+    ("lowerleg", Part::Shin),
+    ("loleg", Part::Shin),
+    ("tibia", Part::Shin),
+    ("foot", Part::Foot),
+    ("toe", Part::Toe),
+    ("toes", Part::Toe),
+    ("toebase", Part::Toe),
+];
+
+/// What a name means: `LeftUpLeg`, `thigh.l`, `upper_arm_right`, `lfemur`, `mixamorig:Spine1`.
+fn meaning(name: &str) -> Option<(Part, Side)> {
+    let name = name.rsplit(':').next().unwrap_or(name);
+    // Words begin at marks and at capital letters.
+    let mut words: Vec<String> = vec![String::new()];
+    let mut small_before = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphabetic() || (c.is_ascii_uppercase() && small_before) {
+            words.push(String::new());
+        }
+        small_before = c.is_ascii_lowercase();
+        if c.is_ascii_alphabetic() {
+            words.last_mut().expect("there is one").push(c.to_ascii_lowercase());
+        }
+    }
+    let side_of = |word: &str| match word {
+        "left" | "l" => Some(Side::Left),
+        "right" | "r" => Some(Side::Right),
+        _ => None,
+    };
+    let side = words.iter().find_map(|word| side_of(word));
+    let plain: String = words.iter().filter(|word| side_of(word).is_none()).map(String::as_str).collect();
+    let part = |word: &str| WORDS.iter().find(|(name, _)| *name == word).map(|(_, part)| *part);
+    if let Some(part) = part(&plain) {
+        return Some((part, side.unwrap_or(Side::Middle)));
+    }
+    // lfemur, rightleg
+    let sides = [("left", Side::Left), ("right", Side::Right), ("l", Side::Left), ("r", Side::Right)];
+    sides
+        .into_iter()
+        .filter(|_| side.is_none())
+        .find_map(|(start, side)| Some((part(plain.strip_prefix(start)?)?, side)))
+}
+
+/// Which joint of the recording each body follows.
+fn pairs(model: &Model, bvh: &Bvh, map: &[(String, String)]) -> Result<Vec<Option<usize>>, String> {
+    let joint_named = |name: &str| bvh.joints.iter().rposition(|joint| joint.name == name);
+    let parts: Vec<_> = bvh.joints.iter().map(|joint| meaning(&joint.name)).collect();
+    let bodies: Vec<_> = model.bodies().iter().map(|body| meaning(&body.name)).collect();
+    let several = |part: Part| matches!(part, Part::Spine | Part::Neck);
+    let mut out = vec![None; bodies.len()];
+    for (b, role) in bodies.iter().enumerate() {
+        let Some(role) = role else { continue };
+        let same = |roles: &[Option<(Part, Side)>]| -> Vec<usize> {
+            (0..roles.len()).filter(|&k| roles[k] == Some(*role)).collect()
+        };
+        let (own, theirs) = (same(&bodies), same(&parts));
+        out[b] = match own.iter().position(|&k| k == b) {
+            // Of several in a row the last follows the last, the others in proportion.
+            Some(k) if several(role.0) && !theirs.is_empty() => {
+                Some(theirs[((k + 1) * theirs.len()).div_ceil(own.len()) - 1])
+            }
+            // Of a joint and a helper before it the joint itself moves.
+            Some(0) => theirs.last().copied(),
+            _ => None,
+        };
+    }
+    if !parts.contains(&Some((Part::Hips, Side::Middle))) {
+        // A recording whose root is called otherwise.
+        if let Some(b) = bodies.iter().position(|role| *role == Some((Part::Hips, Side::Middle))) {
+            out[b] = Some(0);
+        }
+    }
+    for (body, joint) in map {
+        let b = model.find_body(body).ok_or_else(|| format!("there is no body \"{body}\""))?;
+        out[b.index()] = Some(joint_named(joint).ok_or_else(|| format!("the recording has no joint \"{joint}\""))?);
+    }
+    Ok(out)
+}
+
+/// The axes with Y along `up` and X as near to `left` as can be.
+fn frame(left: DVec3, up: DVec3) -> DQuat {
+    let x = left.reject_from(up).normalize();
+    DQuat::from_mat3(&DMat3::from_cols(x, up, x.cross(up)))
+}
+
+/// Brings a recording onto the bodies of a model, from its start. `map` names bodies and the joints of the recording that they follow,
+/// where names do not tell.
+pub fn retarget(
+    path: &Path,
+    bvh: &Bvh,
+    model: &Model,
+    start: &State,
+    map: &[(String, String)],
+) -> Result<Retargeted, FileError> {
+    let wrong = |what: String, remedy: &str| FileError::new("file/retarget", path, what, remedy);
+    let follows = pairs(model, bvh, map).map_err(|what| wrong(what, "correct the map"))?;
+    if follows.iter().flatten().count() < 2 {
+        let what = "fewer than two bodies have a name that one of its joints has".to_owned();
+        return Err(wrong(what, "give a map of bodies to joints"));
+    }
+    let rest = bvh.rest();
+    let mut notes = Vec::new();
+
+    // Where a body is held by its parent, in the world at the start.
+    let origin = |b: usize| {
+        let node = &model.topology().nodes[model.topology().node_of[b]];
+        let Some(id) = node.joint else { return start.bodies[b].position };
+        let joint = model.joint(id);
+        start.bodies[joint.child.index()].pose().transform_point(joint.child_from_joint.translation)
+    };
+    let body_of = |part: Part, side: Side| {
+        model
+            .bodies()
+            .iter()
+            .position(|body| meaning(&body.name) == Some((part, side)))
+            .filter(|&b| follows[b].is_some())
+    };
+    let joint_of =
+        |part: Part, side: Side| bvh.joints.iter().rposition(|joint| meaning(&joint.name) == Some((part, side)));
+    let sides = |a: Option<DVec3>, b: Option<DVec3>| Some(a? - b?).filter(|d| d.length() > 1e-9);
+    let both = |part: Part| {
+        let model_left = sides(body_of(part, Side::Left).map(&origin), body_of(part, Side::Right).map(&origin));
+        let at = |side| joint_of(part, side).map(|j| rest[j].translation);
+        model_left.zip(sides(at(Side::Left), at(Side::Right)))
+    };
+    let up = up_of(bvh, &rest);
+    let turn = match both(Part::Thigh).or_else(|| both(Part::UpperArm)) {
+        Some((model_left, left)) => frame(model_left, DVec3::Y) * frame(left, up).conjugate(),
+        None => {
+            notes.push(Note {
+                code: "import/facing",
+                part: path.to_string_lossy().into_owned(),
+                text: "no pair of thighs or arms tells where it looks: its axes were taken as they are".into(),
+            });
+            between(up, DVec3::Y)
+        }
+    };
+
+    // Bones: the model's at the start, the recording's at rest.
+    let next = |part: Part| match part {
+        Part::UpperArm => Some(Part::Forearm),
+        Part::Forearm => Some(Part::Hand),
+        Part::Thigh => Some(Part::Shin),
+        Part::Shin => Some(Part::Foot),
+        Part::Foot => Some(Part::Toe),
+        _ => None,
+    };
+    let align = |b: usize, j: usize| -> DQuat {
+        let Some((part, side)) = meaning(&model.bodies()[b].name) else { return DQuat::IDENTITY };
+        if matches!(part, Part::Hips | Part::Spine | Part::Neck | Part::Head | Part::Clavicle) {
+            return DQuat::IDENTITY;
+        }
+        let beyond = next(part).and_then(|next| Some((body_of(next, side)?, joint_of(next, side)?)));
+        let (own_end, their_end) = match beyond {
+            Some((body, joint)) => (origin(body), rest[joint].translation),
+            None => {
+                let child = bvh.joints.iter().position(|joint| joint.parent == Some(j)).map(|c| rest[c].translation);
+                let end = bvh.joints[j].ends.first().map(|end| rest[j].transform_point(*end));
+                (start.bodies[b].position, child.or(end).unwrap_or(rest[j].translation))
+            }
+        };
+        let bones = sides(Some(own_end), Some(origin(b))).zip(sides(Some(their_end), Some(rest[j].translation)));
+        let Some((own, theirs)) = bones else { return DQuat::IDENTITY };
+        let theirs = turn * theirs;
+        // A limb that is bent at the start shows the plane in which it bends: that of the recording is the mean over its frames.
+        let limb = match part {
+            Part::UpperArm | Part::Forearm => [Part::UpperArm, Part::Forearm, Part::Hand],
+            Part::Thigh | Part::Shin => [Part::Thigh, Part::Shin, Part::Foot],
+            _ => return between(own.normalize(), theirs.normalize()),
+        };
+        let bodies = limb.map(|part| body_of(part, side));
+        let joints = limb.map(|part| joint_of(part, side));
+        let points = match bodies {
+            [Some(a), Some(b), Some(c)] => Some([origin(a), origin(b), origin(c)]),
+            [Some(a), Some(b), None] => Some([origin(a), origin(b), start.bodies[b].position]),
+            _ => None,
+        };
+        let plane = points.zip(joints[0].zip(joints[1]).zip(joints[2])).map(|([a, b, c], ((x, y), z))| {
+            let mut normal = DVec3::ZERO;
+            for f in (0..bvh.frames()).step_by((bvh.frames() / 50).max(1)) {
+                let frame = bvh.frame(f);
+                let [p, q, r] = [x, y, z].map(|k| frame[k].translation);
+                normal += frame[j].rotation.conjugate() * (q - p).cross(r - q).normalize_or_zero();
+            }
+            ((b - a).normalize_or_zero().cross((c - b).normalize_or_zero()), turn * normal)
+        });
+        match plane {
+            Some((normal, mean)) if normal.length() > 0.2 && mean.reject_from(theirs).length() > 0.1 => {
+                frame(mean, theirs.normalize()) * frame(normal, own.normalize()).conjugate()
+            }
+            _ => between(own.normalize(), theirs.normalize()),
+        }
+    };
+    let aligned: Vec<DQuat> =
+        follows.iter().enumerate().map(|(b, j)| j.map_or(DQuat::IDENTITY, |j| align(b, j))).collect();
+
+    // Size and ground: the heights of the roots above the lowest foot.
+    let nodes = &model.topology().nodes;
+    let root = nodes[0].body.index();
+    let leader = follows[root].unwrap_or(0);
+    let height = |p: DVec3| (turn * p).y;
+    let lowest = |points: &[Pose]| points.iter().map(|p| height(p.translation)).fold(f64::INFINITY, f64::min);
+    let own_ground = (0..model.bodies().len()).map(&origin).map(|p| p.y).fold(f64::INFINITY, f64::min);
+    let (own_height, their_height) =
+        (start.bodies[root].position.y - own_ground, height(rest[leader].translation) - lowest(&rest));
+    let scale = if own_height > 1e-3 && their_height > 1e-9 { own_height / their_height } else { 1.0 };
+    let floats = nodes[0].joint.is_none();
+    let hips = joint_of(Part::Hips, Side::Middle).unwrap_or(0);
+
+    // Some recordings begin with a frame at rest, for programs that need one: the motion begins after it.
+    let first_frame = usize::from(bvh.begins_at_rest());
+    if first_frame == 1 {
+        let text = "its first frame is a rest pose from which it jumps: left out".to_owned();
+        notes.push(Note { code: "import/rest-frame", part: path.to_string_lossy().into_owned(), text });
+    }
+    notes.extend(bvh.jump_note(path, first_frame));
+    let frames = bvh.frames() - first_frame;
+
+    let at_start = Coordinates::of(model, start);
+    let mut coordinates = at_start.clone();
+    let mut state = start.clone();
+    let mut poses = Vec::with_capacity(frames * model.bodies().len());
+    let mut misfits = vec![0.0; model.bodies().len()];
+    let (mut found, mut wishes) = (Vec::new(), Vec::new());
+    let mut first_place = None;
+    for f in first_frame..bvh.frames() {
+        let frame = bvh.frame(f);
+        let world = |j: usize| turn * frame[j].rotation * turn.conjugate();
+        // A root that is fixed keeps the figure's hips where they are.
+        let back = if floats { DQuat::IDENTITY } else { world(hips).conjugate() };
+        let wanted = |b: usize| follows[b].map(|j| back * world(j) * aligned[b] * start.bodies[b].orientation);
+        if floats {
+            let at = turn * frame[leader].translation * scale;
+            let (first, ground) = *first_place.get_or_insert((at, own_ground - scale * ground_of(bvh, turn)));
+            let centre = start.bodies[root].position;
+            let range = coordinates.position_range(0);
+            let slots = &mut coordinates.positions[range];
+            DVec3::new(centre.x + at.x - first.x, at.y + ground, centre.z + at.z - first.z).write_to_slice(slots);
+            wanted(root).unwrap_or(start.bodies[root].orientation).write_to_slice(&mut slots[3..]);
+        }
+        fit(model, &mut coordinates, &at_start, &wanted, &mut state);
+        found.push(coordinates.positions.clone());
+        wishes.push((0..model.bodies().len()).map(wanted).collect::<Vec<_>>());
+    }
+    smooth(model, &coordinates, &mut found, 1.0 / bvh.frame_time);
+    for (positions, wishes) in found.into_iter().zip(wishes) {
+        coordinates.positions = positions;
+        coordinates.write(model, &mut state);
+        for (b, misfit) in misfits.iter_mut().enumerate() {
+            if let Some(wanted) = wishes[b] {
+                *misfit += log(wanted * state.bodies[b].orientation.conjugate()).length() / frames as f64;
+            }
+        }
+        poses.extend(state.bodies.iter().map(|body| body.pose()));
+    }
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let motion = Motion::new(name, 1.0 / bvh.frame_time, model.bodies().len(), poses, Ending::Hold);
+    let motion =
+        motion.ok_or_else(|| wrong("its numbers are too large for a motion".into(), "correct the recording"))?;
+    let pair = |b: usize, j: usize| Pair {
+        body: model.bodies()[b].name.clone(),
+        joint: bvh.joints[j].name.clone(),
+        misfit: misfits[b],
+    };
+    let pairs = follows.iter().enumerate().filter_map(|(b, j)| j.map(|j| pair(b, j))).collect();
+    Ok(Retargeted { motion, pairs, notes })
+}
+
+/// Up of a recording: the axis along which its head is farthest from its feet at rest; Y where names do not tell.
+pub(crate) fn up_of(bvh: &Bvh, rest: &[Pose]) -> DVec3 {
+    let joint_of =
+        |part: Part, side: Side| bvh.joints.iter().rposition(|joint| meaning(&joint.name) == Some((part, side)));
+    let feet = joint_of(Part::Foot, Side::Left).or(joint_of(Part::Shin, Side::Left));
+    match joint_of(Part::Head, Side::Middle).zip(feet) {
+        Some((head, foot)) if rest[head].translation != rest[foot].translation => {
+            let d = rest[head].translation - rest[foot].translation;
+            let k = (0..3).max_by(|&a, &b| d[a].abs().total_cmp(&d[b].abs())).unwrap_or(1);
+            DVec3::AXES[k] * d[k].signum()
+        }
+        _ => DVec3::Y,
+    }
+}
+
+/// The same model with a tracker for every body, so that it can follow a motion; the model itself where it has them.
+pub fn followable(model: &Model) -> Result<Model, ModelError> {
+    let mut builder = ModelBuilder::from(model);
+    let tracked = |b: usize| model.trackers().iter().any(|tracker| tracker.body.index() == b);
+    for (b, body) in model.bodies().iter().enumerate().filter(|(b, _)| !tracked(*b)) {
+        builder.tracker(tracker(
+            BodyId(b as u32),
+            format!("follow {}", body.name),
+            body.mass,
+            body.inertia,
+            body.centre_in_link,
+        ));
+    }
+    builder.build()
+}
+
+/// A tracker that pulls a body with 5 Hz, critically damped.
+pub(crate) fn tracker(body: BodyId, name: String, mass: f64, inertia: DMat3, centre_in_link: DVec3) -> TrackerSpec {
+    let omega = std::f64::consts::TAU * 5.0;
+    let mean = (inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z) / 3.0;
+    TrackerSpec {
+        name,
+        body: BodyRef::Id(body),
+        point: centre_in_link,
+        stiffness: omega * omega * mass,
+        damping: 2.0 * omega * mass,
+        rotation_stiffness: omega * omega * mean,
+        rotation_damping: 2.0 * omega * mean,
+    }
+}
+
+/// The lowest point of a recording, along the model's up, in the recording's unit.
+fn ground_of(bvh: &Bvh, turn: DQuat) -> f64 {
+    let every = (bvh.frames() / 100).max(1);
+    let heights = (0..bvh.frames()).step_by(every).flat_map(|f| bvh.frame(f)).map(|pose| (turn * pose.translation).y);
+    heights.fold(f64::INFINITY, f64::min)
+}
+
+/// Half the power of a motion is gone at this frequency \[Hz\]: below it people move, above it markers tremble.
+const CUTOFF: f64 = 6.0;
+
+/// Takes the trembling out of a row of coordinates: means with the weights `exp(−½ (t/σ)²)`, `σ = √(ln 2)/(2π f)`. A mean of positions
+/// inside a range is inside it.
+fn smooth(model: &Model, coordinates: &Coordinates, frames: &mut [Vec<f64>], rate: f64) {
+    let sigma = std::f64::consts::LN_2.sqrt() / (std::f64::consts::TAU * CUTOFF) * rate;
+    let reach = (3.0 * sigma).floor() as i64;
+    if reach < 1 || frames.len() < 2 {
+        return;
+    }
+    let quaternions: Vec<usize> = model
+        .topology()
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| Link::new(model, node).mask.rotation() == RotationKind::Free)
+        .map(|(i, _)| coordinates.position_range(i).end - 4)
+        .collect();
+    // q and −q are one turn: all of a row on one side.
+    for f in 1..frames.len() {
+        for &at in &quaternions {
+            if DQuat::from_slice(&frames[f - 1][at..]).dot(DQuat::from_slice(&frames[f][at..])) < 0.0 {
+                frames[f][at..at + 4].iter_mut().for_each(|x| *x = -*x);
+            }
+        }
+    }
+    let given = frames.to_vec();
+    let last = given.len() as i64 - 1;
+    for (f, out) in frames.iter_mut().enumerate() {
+        out.fill(0.0);
+        let mut sum = 0.0;
+        // As far on one side as on the other: the ends stay where they are.
+        let reach = reach.min(f as i64).min(last - f as i64);
+        for d in -reach..=reach {
+            let weight = (-0.5 * (d as f64 / sigma).powi(2)).exp();
+            sum += weight;
+            out.iter_mut().zip(&given[(f as i64 + d) as usize]).for_each(|(x, y)| *x += weight * y);
+        }
+        out.iter_mut().for_each(|x| *x /= sum);
+        for &at in &quaternions {
+            DQuat::from_slice(&out[at..]).normalize().write_to_slice(&mut out[at..]);
+        }
+    }
+}
+
+/// Turns the joints so that bodies come as near to the orientations that are wanted as axes and limits allow, from the root outwards.
+fn fit(
+    model: &Model,
+    coordinates: &mut Coordinates,
+    rest: &Coordinates,
+    wanted: &impl Fn(usize) -> Option<DQuat>,
+    state: &mut State,
+) {
+    let nodes = &model.topology().nodes;
+    for (i, node) in nodes.iter().enumerate() {
+        let Some(target) = wanted(node.body.index()) else { continue };
+        // The joints since the last body that has its own target.
+        let mut chain = vec![i];
+        let mut parent = node.parent;
+        while let Some(p) = parent.checked_sub(1).filter(|&p| wanted(nodes[p].body.index()).is_none()) {
+            chain.push(p);
+            parent = nodes[p].parent;
+        }
+        if parent == 0 && nodes[*chain.last().expect("not empty")].joint.is_none() {
+            chain.pop();
+        }
+        chain.reverse();
+        coordinates.write(model, state);
+        let base = match chain.first().map(|&c| nodes[c].parent) {
+            Some(0) | None => DQuat::IDENTITY,
+            Some(p) => state.bodies[nodes[p - 1].body.index()].orientation,
+        };
+        // From where the last frame ended; where that is caught at a limit on the wrong side, from the start.
+        let off = reach(model, coordinates, &chain, base, target);
+        if off > CAUGHT {
+            let caught = coordinates.positions.clone();
+            for &c in &chain {
+                let range = coordinates.position_range(c);
+                coordinates.positions[range.clone()].copy_from_slice(&rest.positions[range]);
+            }
+            if reach(model, coordinates, &chain, base, target) > off - 0.1 {
+                coordinates.positions = caught;
+            }
+        }
+    }
+}
+
+/// An orientation this far off may be caught at a limit \[rad\].
+const CAUGHT: f64 = 0.5;
+
+/// Gauss–Newton on the turns of a chain of joints: `log(target R⁻¹) → 0`, damped, each step inside the limits. Returns what is left \[rad\].
+fn reach(model: &Model, coordinates: &mut Coordinates, chain: &[usize], base: DQuat, target: DQuat) -> f64 {
+    let links: Vec<(usize, Link)> = chain.iter().map(|&i| (i, Link::new(model, &model.topology().nodes[i]))).collect();
+    let turns: Vec<(usize, usize)> = links
+        .iter()
+        .enumerate()
+        .flat_map(|(c, (_, link))| (link.mask.free_translations()..link.mask.free()).map(move |k| (c, k)))
+        .collect();
+    let orientation = |coordinates: &Coordinates| {
+        links.iter().fold(base, |turn, (i, link)| {
+            turn * link.pose(link.mask.pose(&coordinates.positions[coordinates.position_range(*i)])).rotation
+        })
+    };
+    let error = |coordinates: &Coordinates| log(target * orientation(coordinates).conjugate());
+    let mut best = error(coordinates);
+    for _ in 0..12 {
+        if best.length() < 1e-10 || turns.is_empty() {
+            break;
+        }
+        // Columns by differences: a turn of δ about each free axis.
+        const DELTA: f64 = 1e-6;
+        let here = orientation(coordinates);
+        let columns: Vec<DVec3> = turns
+            .iter()
+            .map(|&(c, k)| {
+                let mut moved = coordinates.clone();
+                advance(&mut moved, &links[c], k, DELTA);
+                log(orientation(&moved) * here.conjugate()) / DELTA
+            })
+            .collect();
+        // δ = Jᵀ (J Jᵀ + μ)⁻¹ e
+        let mut square = DMat3::from_diagonal(DVec3::splat(1e-6));
+        for a in &columns {
+            square += DMat3::from_cols(*a * a.x, *a * a.y, *a * a.z);
+        }
+        let weights = square.inverse() * best;
+        let before = coordinates.positions.clone();
+        for (&(c, k), column) in turns.iter().zip(&columns) {
+            advance(coordinates, &links[c], k, column.dot(weights).clamp(-0.5, 0.5));
+        }
+        for (i, link) in &links {
+            keep_inside(model, coordinates, *i, link);
+        }
+        let now = error(coordinates);
+        if now.length() >= best.length() - 1e-14 {
+            coordinates.positions = before;
+            break;
+        }
+        best = now;
+    }
+    best.length()
+}
+
+fn advance(coordinates: &mut Coordinates, link: &(usize, Link), direction: usize, by: f64) {
+    let mut rates = [0.0; 6];
+    rates[direction] = by;
+    let range = coordinates.position_range(link.0);
+    link.1.mask.advance(&mut coordinates.positions[range], &rates[..link.1.mask.free()], 1.0);
+}
+
+/// Followed poses keep this far from limits \[rad\], so that these need not act.
+const MARGIN: f64 = 0.03;
+
+/// Brings a joint inside its limits: an angle to the nearest end, a ball back along its turn until it is inside.
+fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link) {
+    let Some(joint) = model.topology().nodes[node].joint.map(|id| model.joint(id)) else { return };
+    let range = coordinates.position_range(node);
+    let slots = &mut coordinates.positions[range][link.mask.free_translations()..];
+    match link.mask.rotation() {
+        RotationKind::Axis(_) => {
+            if let Some(limit) = joint.limits.angle {
+                let margin = MARGIN.min(0.5 * (limit.max - limit.min).max(0.0));
+                slots[0] = slots[0].clamp(limit.min + margin, (limit.max - margin).max(limit.min + margin));
+            }
+        }
+        RotationKind::Free if joint.mask != JointMask::FREE => {
+            let q = DQuat::from_slice(slots);
+            let inside = |q: DQuat| {
+                let (s1, s2, twist) = swing_twist(q);
+                joint.limits.swing.is_none_or(|e| e.violation(s1, s2).0 <= 0.0)
+                    && joint.limits.angle.is_none_or(|r| r.excess(twist) == 0.0)
+            };
+            if inside(q) || !inside(DQuat::IDENTITY) {
+                return;
+            }
+            let (turn, mut low, mut high) = (log(q), 0.0, 1.0);
+            for _ in 0..30 {
+                let middle = 0.5 * (low + high);
+                if inside(exp(turn * middle)) { low = middle } else { high = middle }
+            }
+            exp(turn * low).write_to_slice(slots);
+        }
+        _ => {}
+    }
+}
+
+/// The wrench about the root's centre that a motion needs beside the forces inside the figure, by frame: zero where it is possible in free
+/// flight, and what the ground or a hand must give elsewhere.
+///
+/// ```text
+/// F = Σ m (a − g),   τ = Σ (x − x_root) × m (a − g) + I α + ω × I ω
+/// ```
+pub fn residual(model: &Model, motion: &Motion, gravity: DVec3) -> Vec<Wrench> {
+    let root = model.topology().nodes[0].body.index();
+    let wrench = |f: usize| {
+        let time = f as f64 / motion.rate();
+        let about = motion.at(time, root).pose.translation;
+        model.bodies().iter().enumerate().fold(Wrench::ZERO, |sum, (b, body)| {
+            let moved = motion.at(time, b);
+            let inertia = turned_inertia(moved.pose.rotation, body.inertia);
+            let (omega, alpha) = (moved.velocity.angular, moved.acceleration.angular);
+            let force = (moved.acceleration.linear - gravity) * body.mass;
+            let torque = (moved.pose.translation - about).cross(force) + inertia * alpha + omega.cross(inertia * omega);
+            sum + Wrench::new(force, torque)
+        })
+    };
+    (0..motion.frames()).map(wrench).collect()
+}

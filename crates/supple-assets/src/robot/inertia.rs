@@ -1,0 +1,165 @@
+//! Mass, centre and inertia of a link: moved, added, and mended where no body could have them.
+
+use glam::{DMat3, DVec3};
+use supple::maths::rotation::turned_inertia;
+use supple::{Pose, Shape};
+
+/// Mass, centre of mass and inertia.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Inertial {
+    /// \[kg\]
+    pub mass: f64,
+    /// In link coordinates \[m\].
+    pub centre: DVec3,
+    /// About the centre, in link axes \[kg·m²\].
+    pub inertia: DMat3,
+}
+
+/// What had to be mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mended {
+    /// A moment was zero or negative, or one was more than the sum of the others.
+    Moments,
+    /// There was no inertia at all.
+    Missing,
+}
+
+impl Inertial {
+    /// Nothing.
+    pub const NONE: Inertial = Inertial { mass: 0.0, centre: DVec3::ZERO, inertia: DMat3::ZERO };
+
+    /// Of a solid of this mass.
+    pub fn of_shape(shape: &Shape, mass: f64) -> Option<Inertial> {
+        let solid = shape.solid().ok()?;
+        Some(Inertial { mass, centre: solid.centre, inertia: solid.inertia * (mass / solid.volume) })
+    }
+
+    /// The same in coordinates in which the link lies at `place`.
+    pub fn moved(&self, place: Pose) -> Inertial {
+        Inertial {
+            mass: self.mass,
+            centre: place.transform_point(self.centre),
+            inertia: turned_inertia(place.rotation, self.inertia),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &Inertial) -> Inertial {
+        let mass = self.mass + other.mass;
+        if mass <= 0.0 {
+            return Inertial { mass, centre: self.centre, inertia: self.inertia + other.inertia };
+        }
+        let centre = (self.centre * self.mass + other.centre * other.mass) / mass;
+        // I = Σ I_i + m_i (|d|² 1 − d dᵀ), d from the common centre
+        let about = |part: &Inertial| part.inertia + point_inertia(part.centre - centre, part.mass);
+        Inertial { mass, centre, inertia: about(self) + about(other) }
+    }
+
+    /// Multiplied.
+    pub fn scaled(&self, factor: f64) -> Inertial {
+        Inertial { mass: self.mass * factor, centre: self.centre, inertia: self.inertia * factor }
+    }
+
+    /// An inertia that a body can have, as near as may be to this one, and what was wrong.
+    ///
+    /// With the second moments `C = ½ tr(I) 1 − I` a body has no negative eigenvalue of `C`; those that are become a millionth of the
+    /// largest. Where nothing is left the body is a ball of a density of water.
+    pub(crate) fn mended(&self) -> (Inertial, Option<Mended>) {
+        let trace = self.inertia.x_axis.x + self.inertia.y_axis.y + self.inertia.z_axis.z;
+        if !(trace > 0.0 && trace.is_finite()) {
+            let radius = (self.mass / 1000.0 * 0.75 / std::f64::consts::PI).cbrt();
+            let inertia = DMat3::from_diagonal(DVec3::splat(0.4 * self.mass * radius * radius));
+            return (Inertial { inertia, ..*self }, Some(Mended::Missing));
+        }
+        let second = DMat3::from_diagonal(DVec3::splat(0.5 * trace)) - (self.inertia + self.inertia.transpose()) * 0.5;
+        let (values, axes) = eigen(second);
+        let largest = values.x.max(values.y).max(values.z);
+        if values.min_element() >= -1e-10 * trace && trace_of_two_smallest(values) > 1e-12 * trace {
+            return (*self, None);
+        }
+        let values = values.max(DVec3::splat(1e-6 * largest));
+        let second = axes * DMat3::from_diagonal(values) * axes.transpose();
+        let inertia = DMat3::from_diagonal(DVec3::splat(values.x + values.y + values.z)) - second;
+        (Inertial { inertia: (inertia + inertia.transpose()) * 0.5, ..*self }, Some(Mended::Moments))
+    }
+}
+
+/// The smallest principal moment, by the second moments: a rod has none about itself.
+fn trace_of_two_smallest(values: DVec3) -> f64 {
+    values.x + values.y + values.z - values.max_element()
+}
+
+/// Inertia of a point mass at `p` about the origin.
+fn point_inertia(p: DVec3, mass: f64) -> DMat3 {
+    let outer = DMat3::from_cols(p * p.x, p * p.y, p * p.z);
+    (DMat3::from_diagonal(DVec3::splat(p.length_squared())) - outer) * mass
+}
+
+/// Eigenvalues and eigenvectors (columns) of a symmetric matrix, by Jacobi's rotations.
+pub(crate) fn eigen(mut m: DMat3) -> (DVec3, DMat3) {
+    let mut axes = DMat3::IDENTITY;
+    for _ in 0..30 {
+        let off = m.y_axis.x.abs().max(m.z_axis.x.abs()).max(m.z_axis.y.abs());
+        let size = m.x_axis.x.abs().max(m.y_axis.y.abs()).max(m.z_axis.z.abs());
+        if off <= 1e-17 * size || !off.is_finite() {
+            break;
+        }
+        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
+            let apq = m.col(q)[p];
+            if apq == 0.0 {
+                continue;
+            }
+            // tan 2θ = 2 a_pq / (a_qq − a_pp), the smaller angle
+            let theta = (m.col(q)[q] - m.col(p)[p]) / (2.0 * apq);
+            let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
+            let c = 1.0 / t.hypot(1.0);
+            let s = t * c;
+            let mut turn = DMat3::IDENTITY;
+            turn.col_mut(p)[p] = c;
+            turn.col_mut(q)[q] = c;
+            turn.col_mut(q)[p] = s;
+            turn.col_mut(p)[q] = -s;
+            m = turn.transpose() * m * turn;
+            axes *= turn;
+        }
+    }
+    (DVec3::new(m.x_axis.x, m.y_axis.y, m.z_axis.z), axes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glam::DQuat;
+
+    #[test]
+    fn eigenvectors_give_the_matrix_back() {
+        let m = DMat3::from_cols_array(&[2.0, 0.3, -0.1, 0.3, 1.0, 0.4, -0.1, 0.4, 5.0]);
+        let (values, axes) = eigen(m);
+        let back = axes * DMat3::from_diagonal(values) * axes.transpose();
+        assert!((back - m).to_cols_array().iter().all(|x| x.abs() < 1e-14));
+    }
+
+    #[test]
+    fn two_halves_make_the_whole() {
+        let half = Inertial::of_shape(&Shape::cuboid(0.5, 1.0, 1.0), 0.5).unwrap();
+        let whole = Inertial::of_shape(&Shape::cuboid(1.0, 1.0, 1.0), 1.0).unwrap();
+        let at = |x: f64| half.moved(Pose::at(DVec3::X * x));
+        let sum = at(-0.25).plus(&at(0.25));
+        assert!((sum.inertia - whole.inertia).to_cols_array().iter().all(|x| x.abs() < 1e-15));
+        let turned = sum.moved(Pose::new(DQuat::from_rotation_y(1.0), DVec3::Y));
+        assert!((turned.centre - DVec3::Y).length() < 1e-15);
+    }
+
+    #[test]
+    fn an_inertia_that_cannot_be_is_mended_and_a_rod_is_left_alone() {
+        let diagonal =
+            |x, y, z| Inertial { mass: 1.0, centre: DVec3::ZERO, inertia: DMat3::from_diagonal(DVec3::new(x, y, z)) };
+        let (mended, fault) = diagonal(0.01, 0.001, 0.001).mended();
+        assert_eq!(fault, Some(Mended::Moments));
+        let i = mended.inertia;
+        assert!(i.y_axis.y + i.z_axis.z >= i.x_axis.x * (1.0 - 1e-12));
+        assert_eq!(diagonal(0.002, 0.001, 0.001).mended().1, None);
+        assert_eq!(diagonal(0.0, 0.0, 0.0).mended().1, Some(Mended::Missing));
+        assert_eq!(diagonal(-1.0, 1.0, 2.0).mended().1, Some(Mended::Moments));
+    }
+}

@@ -1,0 +1,141 @@
+//! Real files made by others, found through `SUPPLE_ASSETS` (see `test.sh`): each becomes a character that holds its pose.
+
+use std::path::{Path, PathBuf};
+use supple::glam::DVec3;
+use supple::{Work, measure, step};
+use supple_assets::{Character, Imported, JointFrom, open};
+
+/// The files, or nothing, aloud, when they are not here.
+fn files() -> Vec<PathBuf> {
+    let Ok(folder) = std::env::var("SUPPLE_ASSETS") else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    let mut folders = vec![Path::new(&folder).join("gltf")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().and_then(|e| e.to_str()) {
+                _ if path.is_dir() => folders.push(path),
+                Some("glb" | "gltf") => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() >= 11, "{files:?}");
+    files
+}
+
+fn asset(name: &str) -> Option<Imported> {
+    let path = files().into_iter().find(|f| f.ends_with(name))?;
+    Some(open(&path).unwrap())
+}
+
+fn stem(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_file_holds_its_pose_at_rest() {
+    for path in files() {
+        let name = stem(&path);
+        let imported = match open(&path) {
+            Ok(imported) => imported,
+            Err(error) => {
+                // The only one with nothing to simulate: a triangle that morphs.
+                assert_eq!((name.as_str(), error.code), ("SimpleMorph.gltf", "file/nothing"), "{error}");
+                continue;
+            }
+        };
+        let scene = &imported.scene;
+        let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+        let size = extent(&imported);
+        for _ in 0..120 {
+            let report = step(&scene.model, &scene.input, &mut state, &mut work).unwrap();
+            // Nothing but the plain midpoint rule; joints closed to rounding.
+            assert_eq!((report.fallbacks, report.resorts), (0, 0), "{name}");
+            assert!(report.max_joint_gap < 1e-12 * size.max(1.0), "{name}: {}", report.max_joint_gap);
+        }
+        assert!(state.is_finite(), "{name}");
+        for (body, start) in state.bodies.iter().zip(&scene.state.bodies) {
+            // The hold gives way by 1 cm, joints by a few degrees each: no limb goes further than a tenth of the whole.
+            let moved = body.position.distance(start.position);
+            assert!(moved < 0.1 * size + 0.011, "{name}: {moved} of {size}");
+        }
+        let motion = measure::energy(&scene.model, &scene.input, &state).kinetic / scene.model.mass();
+        assert!(motion < 1e-3, "{name} still moves: {motion} J/kg");
+    }
+}
+
+/// The largest extent of all meshes \[m\].
+fn extent(imported: &Imported) -> f64 {
+    let points = imported.meshes.iter().flat_map(|m| &m.vertices).map(|v| DVec3::from(v.map(f64::from)));
+    let (low, high) = points.fold((DVec3::INFINITY, DVec3::NEG_INFINITY), |(l, h), p| (l.min(p), h.max(p)));
+    (high - low).max_element()
+}
+
+#[test]
+fn a_mannequin_is_understood() {
+    let Some(path) = files().into_iter().find(|f| f.ends_with("mannequiny.glb")) else { return };
+    let character = Character::open(&path).unwrap();
+    let bone = |name: &str| character.rig.bones.iter().find(|b| b.name == name).unwrap();
+    assert_eq!(character.rig.bones.len(), 45);
+    let parent = |name: &str| bone(name).parent.map(|p| character.rig.bones[p].name.as_str());
+    assert_eq!(parent("calf.l"), Some("thigh.l"));
+    assert_eq!(parent("clavicle.r"), Some("spine_02"));
+    assert_eq!(parent("pelvis"), None);
+    for name in ["calf.l", "calf.r", "lowerarm.l", "lowerarm.r"] {
+        assert!(matches!(bone(name).joint, supple_assets::Turn::Hinge { .. }), "{name}");
+        assert!(matches!(bone(name).joint_from, JointFrom::Name | JointFrom::NameAndClips), "{name}");
+    }
+    // A shop-window figure 1.7 m high: slender, as heavy as water.
+    let mass: f64 = character.rig.bones.iter().map(|b| b.mass).sum();
+    assert!((20.0..60.0).contains(&mass), "{mass} kg");
+    let sides = |name: &str| (bone(&format!("{name}.l")).mass, bone(&format!("{name}.r")).mass);
+    for part in ["thigh", "calf", "upperarm", "lowerarm", "hand"] {
+        let (left, right) = sides(part);
+        assert!((left / right - 1.0).abs() < 0.05, "{part}: {left} and {right} kg");
+    }
+}
+
+#[test]
+fn shapes_lie_within_what_is_drawn() {
+    for name in ["CesiumMan.glb", "mannequiny.glb", "RiggedFigure.glb", "generic-hand-left.glb"] {
+        let Some(imported) = asset(name) else { return };
+        let points: Vec<DVec3> =
+            imported.meshes.iter().flat_map(|m| &m.vertices).map(|v| DVec3::from(v.map(f64::from))).collect();
+        let (low, high) =
+            points.iter().fold((DVec3::INFINITY, DVec3::NEG_INFINITY), |(l, h), p| (l.min(*p), h.max(*p)));
+        let slack = 0.03 * (high - low).max_element();
+        for body in imported.scene.model.bodies() {
+            let centre = body.start.translation;
+            let inside = centre.cmpge(low - slack).all() && centre.cmple(high + slack).all();
+            assert!(inside, "{name}: {} at {centre}", body.name);
+        }
+        // The floor is under the lowest vertex.
+        assert!((imported.scene.model.obstacles()[0].pose.translation.y - low.y).abs() < 1e-6, "{name}");
+    }
+}
+
+#[test]
+fn bones_side_by_side_become_a_hand() {
+    let Some(imported) = asset("generic-hand-left.glb") else { return };
+    let model = &imported.scene.model;
+    assert_eq!(model.joints().len(), model.bodies().len() - 1, "one tree");
+    let parent = |name: &str| {
+        let joint = model.joints().iter().find(|j| j.name == name).unwrap();
+        model.body(joint.parent.unwrap()).name.clone()
+    };
+    for finger in ["index-finger", "middle-finger", "ring-finger", "pinky-finger"] {
+        let bone = |part: &str| format!("{finger}-{part}");
+        assert_eq!(parent(&bone("phalanx-distal")), bone("phalanx-intermediate"));
+        assert_eq!(parent(&bone("phalanx-intermediate")), bone("phalanx-proximal"));
+        assert_eq!(parent(&bone("phalanx-proximal")), bone("metacarpal"));
+        // Those that share no vertex with the wrist hang on their neighbour.
+        let above = parent(&bone("metacarpal"));
+        assert!(above == "wrist" || above.ends_with("metacarpal"), "{finger}: {above}");
+    }
+    assert!(imported.notes.iter().any(|n| n.code == "import/joined-by-skin"));
+}
