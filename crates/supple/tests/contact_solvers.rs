@@ -1,7 +1,10 @@
 //! What solvers do at contacts and hard limits: rest, friction, restitution, momentum, joints that stay closed, energy, speed.
 
+#[path = "common/mod.rs"]
+mod common;
 mod support;
 
+use common::Random;
 use glam::{DQuat, DVec3};
 use supple::measure::{energy, momentum};
 use supple::solver::Mode;
@@ -265,6 +268,89 @@ fn a_hard_limit_lets_nothing_pass_and_gives_nothing_back() {
             assert!(state.bodies[0].velocity.angular.length() < 1e-6);
         }
     }
+}
+
+#[test]
+fn stacks_stand_still() {
+    // The topmost of the last weighs a hundred of the others.
+    for (count, top) in [(5, 1000.0), (10, 1000.0), (20, 1000.0), (5, 1e5)] {
+        let mut builder = ModelBuilder::new();
+        for k in 0..count {
+            let density = if k + 1 == count { top } else { 1000.0 };
+            let pose = Pose::at(DVec3::Y * (0.05 + 0.1 * k as f64));
+            builder.body(BodySpec::new(format!("box {k}")).shape(Shape::cuboid(0.1, 0.1, 0.1), density).pose(pose));
+        }
+        builder.obstacle(ObstacleSpec::floor("floor", 0.0));
+        let model = builder.build().unwrap();
+        let (input, mut state) = (given(impulse()), model.start());
+        let mut rounds = 0;
+        run_for(&model, &input, &mut state, 5.0, |_, report| {
+            rounds = rounds.max(report.iterations);
+            assert!(report.unconverged == 0 && report.max_penetration < 1e-6, "{report:?}");
+        });
+        // rates are found to 1e-7 m/s
+        assert!(apart(&model.start(), &state) < 5e-7, "{count}, {top}: {}", apart(&model.start(), &state));
+        assert!(rounds < 100, "{count}, {top}: {rounds}");
+    }
+}
+
+/// Up to seven bodies, most of them joined to an earlier one, some with springs, of masses to 1 : 1000, thrown at a slope.
+fn thrown(seed: u64) -> (Model, State) {
+    let mut random = Random::new(seed);
+    let mut builder = ModelBuilder::new();
+    let mut at = DVec3::Y * random.range(0.5, 1.5);
+    for k in 0..1 + random.below(7) {
+        let size = random.range(0.1, 0.3);
+        let shape = match random.below(3) {
+            0 => Shape::sphere(0.5 * size),
+            1 => Shape::cuboid(size, 0.6 * size, 0.8 * size),
+            _ => Shape::capsule(size, 0.3 * size),
+        };
+        let restitution = if random.chance(0.3) { random.range(0.0, 1.0) } else { 0.0 };
+        let material = Material::new(random.range(0.0, 1.0), restitution);
+        let density = 10f64.powf(random.range(1.0, 4.0));
+        let pose = Pose::new(random.rotation(1.0), at);
+        builder.body(BodySpec::new(format!("body {k}")).shape(shape, density).pose(pose).material(material));
+        if k > 0 && random.chance(0.7) {
+            let mask = [JointMask::BALL, JointMask::HINGE, JointMask::WELD][random.below(3)];
+            let parent = BodyId(random.below(k) as u32);
+            let mut joint = JointSpec::new(format!("joint {k}"), mask, BodyId(k as u32), parent);
+            if random.chance(0.5) {
+                joint = joint.spring(random.range(0.0, 100.0), random.range(0.0, 1.0));
+            }
+            builder.joint(joint.at(at - DVec3::X * 0.15));
+        }
+        at += DVec3::new(0.3, random.range(0.0, 0.1), random.range(-0.1, 0.1));
+    }
+    let slope = DQuat::from_scaled_axis(DVec3::new(random.range(0.0, 0.3), 0.0, random.range(0.0, 0.3)));
+    builder.obstacle(ObstacleSpec::floor("floor", 0.0).pose(Pose::new(slope, DVec3::ZERO)));
+    let model = builder.build().unwrap();
+    let mut state = model.start();
+    let velocity = DVec3::new(random.range(0.0, 2.0), random.range(-6.0, 0.0), random.range(0.0, 2.0));
+    state.bodies.iter_mut().for_each(|body| body.velocity.linear = velocity);
+    (model, state)
+}
+
+#[test]
+fn whatever_is_thrown_keeps_its_joints_closed_and_gains_nothing() {
+    let mut apart = 0;
+    for seed in 0..60 {
+        let (model, mut state) = thrown(seed);
+        let input = given(impulse());
+        let start = energy(&model, &input, &state);
+        let scale = start.kinetic + model.mass() * G;
+        let mut work = ContactWork::new(&model);
+        let found = contact::detect(&model, &input, &state, (input.dt, 0.0), &mut work);
+        // Bodies that begin in each other are lifted out, which takes energy.
+        let overlap = found.iter().any(|contact| contact.gap < -1e-3);
+        apart += usize::from(!overlap);
+        run_for(&model, &input, &mut state, 2.0, |state, report| {
+            assert!(report.max_joint_gap < 1.1e-6, "seed {seed}: {}", report.max_joint_gap);
+            let excess = (total(&model, &input, state) - start.total()) / scale;
+            assert!(overlap || excess < 0.01, "seed {seed}: {excess}");
+        });
+    }
+    assert!(apart > 30, "{apart}");
 }
 
 // ------------------------------------------------------------------------------------------------- contacts that are springs

@@ -441,7 +441,14 @@ impl Correction {
             left: after,
         }));
         let between = self.contacts.iter().filter_map(|c| Some((c.follow.a.index(), c.follow.b?.index())));
-        self.rows.join(between);
+        if let Some(edges) = self.rows.join(between) {
+            self.inertia.couple(&edges);
+        }
+    }
+
+    /// How deep anything is in anything else \[m\].
+    pub(super) fn penetration(&self, state: &State) -> f64 {
+        self.contacts.iter().map(|contact| -contact.follow.gap_at(state, contact.left)).fold(0.0, f64::max)
     }
 
     /// Whether something touches, and only what does not move by itself.
@@ -452,7 +459,9 @@ impl Correction {
     /// Nothing touches.
     pub(super) fn touch_nothing(&mut self) {
         self.contacts.clear();
-        self.rows.join(std::iter::empty());
+        if let Some(edges) = self.rows.join(std::iter::empty()) {
+            self.inertia.couple(&edges);
+        }
     }
 
     /// Rows of contacts that are passed, by the least way that leaves no gap below where it is allowed.

@@ -165,6 +165,10 @@ pub(crate) fn substep(
         residual_before: outcome.before,
         residual: outcome.after,
         limits_active: work.correction.inertia.limits_active,
+        max_penetration: match settings.scheme {
+            Scheme::Displacements => work.correction.penetration(state),
+            _ => 0.0,
+        },
         ..Report::default()
     })
 }

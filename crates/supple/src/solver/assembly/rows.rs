@@ -115,20 +115,21 @@ impl Rows {
         }
     }
 
-    /// Lets rows act between these bodies besides those of the model. Allocates when they are others than before.
-    pub(super) fn join(&mut self, between: impl Iterator<Item = (usize, usize)>) {
+    /// Lets rows act between these bodies besides those of the model. When they are others than before, which allocates, returns all that are coupled now.
+    pub(super) fn join(&mut self, between: impl Iterator<Item = (usize, usize)>) -> Option<Vec<(usize, usize)>> {
         self.wanted.clear();
         self.wanted.extend(between.map(|(a, b)| (a.min(b), a.max(b))));
         self.wanted.sort_unstable();
         self.wanted.dedup();
         if self.wanted == self.joined {
-            return;
+            return None;
         }
         std::mem::swap(&mut self.wanted, &mut self.joined);
         let bodies = self.motion.len() - 1;
         let edges: Vec<(usize, usize)> = self.edges.iter().chain(&self.joined).copied().collect();
         self.nearly = Sparse::new(&vec![6; bodies], &edges);
         self.factors = Ldl::new(&self.nearly);
+        Some(edges)
     }
 
     /// No rows.

@@ -1,5 +1,6 @@
 //! The corrections at both ends of a part, by either variant [Bender 2006, §4.2–4.5].
 
+use super::pushes::MOST_ROUNDS;
 use super::system::{Held, System};
 use super::{ImpulseWork, Motion, Part, Variant, VelocityCorrection};
 use crate::maths::Twist;
@@ -118,6 +119,13 @@ impl Part<'_> {
         }
     }
 
+    fn watch(&self) -> Watch {
+        match self.settings.variant {
+            Variant::SplitLoops => Watch::new(self.settings.iterations.saturating_mul(ALTERNATIONS), u32::MAX),
+            _ => Watch::new(self.settings.iterations, 2),
+        }
+    }
+
     /// All joints at once: measure, solve, and again until all is well.
     fn by_system(
         &self,
@@ -135,10 +143,7 @@ impl Part<'_> {
             work.pushes.forget_since(&work.given);
             report.solves += work.pushes.respond(&mut work.system);
             let mut pushes = PUSHES;
-            let mut watch = match self.settings.variant {
-                Variant::SplitLoops => Watch::new(self.settings.iterations.saturating_mul(ALTERNATIONS), u32::MAX),
-                _ => Watch::new(self.settings.iterations, 2),
-            };
+            let mut watch = self.watch();
             let mut owes = !work.kicks.soft.is_empty();
             loop {
                 let worst = work.measure(at)?.and(work.measure_marked(at)?);
@@ -148,7 +153,7 @@ impl Part<'_> {
                         return Ok(corrections);
                     }
                     pushes -= 1;
-                    watch.last = f64::INFINITY;
+                    watch = self.watch(); // joints have to be closed anew
                     continue;
                 }
                 watch.allow(worst)?;
@@ -303,6 +308,7 @@ impl ImpulseWork {
         let ImpulseWork { system, pushes, motion, .. } = self;
         let (moved, rounds) = pushes.push(system, &mut motion.velocities, &motion.drift, PRECISION * tolerance);
         report.iterations += rounds;
+        report.unconverged = report.unconverged.max(u32::from(rounds >= MOST_ROUNDS));
         report.solves += 1;
         if let At::Start(start) = at {
             motion.fly_all(start);

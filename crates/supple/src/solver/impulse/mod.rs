@@ -301,6 +301,7 @@ impl Part<'_> {
         // start: about what it will be.
         work.pushes.measure(&work.motion.velocities, &work.motion.drift);
         work.pushes.land(model, &work.motion.end, h, self.settings.tolerance);
+        report.max_penetration = work.pushes.penetration();
         work.motion.arrive(start, &mut work.mean);
         work.system.weigh(&work.motion.end.bodies);
         work.kicks.gather((model, input), (&work.motion.end, &work.system.masses), &work.mean, h, self.loose);

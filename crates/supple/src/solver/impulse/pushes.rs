@@ -11,20 +11,32 @@
 //! not touch within the flight gets nothing.
 //!
 //! Joints answer to a push at once. With R the rows, a push changes the rates by `W p`, `W = R (M⁻¹ − M⁻¹ Jᵀ S⁻¹ J M⁻¹) Rᵀ`, found by one solution of the
-//! joints' system for each row; so no push opens a joint, and (2) is solved in its own few unknowns, going round the pushes until none changes. W is
-//! zero between characters that nothing joins.
+//! joints' system for each row; so no push opens a joint, and (2) is solved in its own few unknowns. W is zero between characters that nothing joins.
+//!
+//! (2) is solved in turn by a few rounds in which each push gives what (2) asks of it alone, and by a guess from where these lead: who is apart, who sticks, who
+//! slides and whither. Once that is known (2) is linear; a guess that the solution bears out is right.
 
 use super::system::{Mass, System};
 use crate::contact::follow::Follow;
 use crate::contact::{Contact, Other};
 use crate::forces::{self, Stop, StopPlace};
 use crate::maths::Twist;
-use crate::maths::block::{Vector, add_scaled, from_twist, to_twist};
+use crate::maths::block::{Vector, add_scaled, from_twist, solve_dense, to_twist};
 use crate::model::{JointId, Model, State};
 use glam::DVec3;
 
-/// Largest number of rounds in which (2) is solved. It is as good as solved long before, or nearly dependent rows creep.
-const ROUNDS: u32 = 500;
+/// Largest number of rounds in which (2) is solved. A guess is right long before; where none is, rounds go on alone.
+pub(super) const MOST_ROUNDS: u32 = 500;
+/// Rounds before a guess.
+const BEFORE_GUESS: u32 = 10;
+/// How often a guess is mended before there are rounds again.
+const MENDED: u32 = 6;
+/// Most unknowns of a guess: its cost grows with their cube.
+const MOST_UNKNOWNS: usize = 360;
+/// Rows that say the same thing share the load: this share of its own answer is added to each row's.
+const SHARED: f64 = 1e-9;
+/// A push whose answer is this share of what it would be without joints cannot move anything: its bodies are as good as one.
+const STIFF: f64 = 1e-7;
 /// Share of a penetration that is recovered in one part.
 const RECOVERY: f64 = 0.2;
 /// Fastest recovery \[m/s, rad/s\].
@@ -58,6 +70,8 @@ struct Push {
     friction: f64,
     /// Speed at which it parts, when it has touched.
     bounce: f64,
+    /// Whether `least` lifts one out of the other.
+    lifts: bool,
     /// Least `u_n`; none while the two do not touch.
     least: Option<f64>,
     /// p
@@ -77,12 +91,35 @@ pub(super) struct Pushes {
     own: Vec<Rows>,
     /// p before the rounds.
     before: Vec<[f64; 3]>,
+    guess: Guess,
     answer: Vec<Twist>,
     impulses: Vec<(usize, Vector)>,
     stops: Vec<Stop>,
 }
 
 type Rows = [[f64; 3]; 3];
+
+/// What is guessed of a push.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Guessed {
+    Apart,
+    Sticks,
+    /// Against a friction of this direction.
+    Slides([f64; 2]),
+}
+
+/// Scratch of a guess.
+#[derive(Default)]
+struct Guess {
+    states: Vec<Guessed>,
+    /// By push: its first unknown.
+    first: Vec<usize>,
+    /// Row by row.
+    matrix: Vec<f64>,
+    x: Vec<f64>,
+    /// Impulses and rates to go back to.
+    kept: Vec<([f64; 3], [f64; 3])>,
+}
 
 impl Pushes {
     pub(super) fn new(model: &Model) -> Pushes {
@@ -110,6 +147,7 @@ impl Pushes {
             near: Vec::new(),
             own: Vec::new(),
             before: Vec::new(),
+            guess: Guess::default(),
             answer: vec![Twist::ZERO; model.bodies().len()],
             impulses: Vec::new(),
             stops: Vec::with_capacity(5 * model.hard_limits().len()),
@@ -134,14 +172,14 @@ impl Pushes {
             let speed = push.rate(0, |i| state.bodies[i].velocity) - push.carried[0];
             let acceleration = push.rate(0, |i| drift[i]) * (2.0 / h);
             push.bounce = bounce(contact, speed, acceleration, h);
-            push.least = Some(least(push.gap, h));
+            push.aim(h);
             all.push(push);
         }
         stops.clear();
         forces::stops(model, state, |stop| stops.extend((stop.gap < FAR).then_some(stop)));
         for stop in stops.iter() {
             let mut push = Push::stop(stop);
-            push.least = Some(least(stop.gap, h));
+            push.aim(h);
             all.push(push);
         }
     }
@@ -165,6 +203,8 @@ impl Pushes {
                     gap = stops[at].gap;
                 }
             }
+            push.gap = gap;
+            push.lifts = false;
             let touches = push.given[0] > 0.0 || gap <= tolerance;
             push.least = touches.then_some(if push.given[0] > 0.0 { push.bounce } else { 0.0 });
         }
@@ -174,6 +214,12 @@ impl Pushes {
     pub(super) fn keep(&self, given: &mut Vec<[f64; 3]>) {
         given.clear();
         given.extend(self.all.iter().map(|push| push.given));
+    }
+
+    /// How deep anything is in anything else, after the flight \[m\].
+    pub(super) fn penetration(&self) -> f64 {
+        let contacts = self.all.iter().filter(|push| push.kind == Kind::Contact);
+        contacts.map(|push| -push.gap).fold(0.0, f64::max)
     }
 
     /// Goes back to what was given before.
@@ -214,6 +260,15 @@ impl Pushes {
                 }
             }
             own[k] = near[first[k]..].iter().find(|(i, _)| *i == k).expect("it answers to itself").1;
+            // Where joints leave hardly a way out bodies are lifted out of each other as slowly: no faster than they would move without them.
+            let share = own[k][0][0] / all[k].softness(&system.masses);
+            all[k].least = all[k].least.filter(|_| share > STIFF);
+            if all[k].lifts {
+                all[k].least = all[k].least.map(|least| least * share.min(1.0));
+            }
+            if all[k].least.is_none() {
+                near.truncate(first[k]);
+            }
         }
         first.push(near.len());
         solves
@@ -232,7 +287,7 @@ impl Pushes {
         self.before.clear();
         self.before.extend(self.all.iter().map(|push| push.given));
         let mut rounds = 0;
-        while rounds < ROUNDS {
+        while rounds < MOST_ROUNDS {
             rounds += 1;
             let mut largest = 0.0f64;
             for k in 0..self.all.len() {
@@ -243,7 +298,7 @@ impl Pushes {
                     add_product(&mut self.all[*i].rates, block, change);
                 }
             }
-            if largest <= tolerance {
+            if largest <= tolerance || (rounds % BEFORE_GUESS == 0 && self.guess(tolerance)) {
                 break;
             }
         }
@@ -265,6 +320,110 @@ impl Pushes {
             }
         }
         (moved, rounds)
+    }
+
+    /// Solves (2) for who is apart, sticks and slides as it looks now, mending that a few times; whether it is solved. If not, all is as before.
+    fn guess(&mut self, tolerance: f64) -> bool {
+        self.guess.states.clear();
+        self.guess.states.extend(self.all.iter().map(Push::looks));
+        self.guess.kept.clear();
+        self.guess.kept.extend(self.all.iter().map(|push| (push.given, push.rates)));
+        for _ in 0..MENDED {
+            if !self.solve_guess() {
+                break;
+            }
+            let mut right = true;
+            for (push, state) in self.all.iter().zip(&mut self.guess.states) {
+                if let Some(other) = push.contradicts(*state, tolerance) {
+                    (*state, right) = (other, false);
+                }
+            }
+            if right {
+                if self.all.iter().zip(&self.guess.states).all(|(push, state)| push.holds(*state, tolerance)) {
+                    return true;
+                }
+                break; // rows that nearly contradict each other
+            }
+        }
+        for (push, kept) in self.all.iter_mut().zip(&self.guess.kept) {
+            (push.given, push.rates) = *kept;
+        }
+        false
+    }
+
+    /// The impulses that hold what is guessed, and the rates they make; false when there are too many or no such impulses.
+    fn solve_guess(&mut self) -> bool {
+        let Pushes { all, first, near, own, guess, .. } = self;
+        let Guess { states, first: unknown, matrix, x, .. } = guess;
+        let count = |push: &Push, state: Guessed| match state {
+            Guessed::Apart => 0,
+            Guessed::Sticks => push.count(),
+            Guessed::Slides(_) => 1,
+        };
+        unknown.clear();
+        let mut n = 0;
+        for (push, state) in all.iter().zip(states.iter()) {
+            unknown.push(n);
+            n += count(push, *state);
+        }
+        if n > MOST_UNKNOWNS {
+            return false;
+        }
+        matrix.clear();
+        matrix.resize(n * n, 0.0);
+        x.clear();
+        x.resize(n, 0.0);
+        // Rates without any push, and what they lack
+        for k in 0..all.len() {
+            let given = all[k].given;
+            for (i, block) in &near[first[k]..first[k + 1]] {
+                add_product(&mut all[*i].rates, block, given.map(|p| -p));
+            }
+        }
+        for (k, push) in all.iter().enumerate() {
+            for row in 0..count(push, states[k]) {
+                let wanted = if row == 0 { push.least.unwrap_or(0.0) } else { 0.0 };
+                x[unknown[k] + row] = wanted - push.rates[row];
+            }
+        }
+        for (k, push) in all.iter().enumerate() {
+            let columns = count(push, states[k]);
+            for (i, block) in &near[first[k]..first[k + 1]] {
+                for row in 0..count(&all[*i], states[*i]) {
+                    for column in 0..columns {
+                        let mut entry = block[row][column];
+                        if let Guessed::Slides(d) = states[k] {
+                            entry += push.friction * (block[row][1] * d[0] + block[row][2] * d[1]);
+                        }
+                        if *i == k && row == column {
+                            entry += SHARED * own[k][row][row];
+                        }
+                        matrix[(unknown[*i] + row) * n + unknown[k] + column] = entry;
+                    }
+                }
+            }
+        }
+        solve_dense(matrix, x);
+        if !x.iter().all(|p| p.is_finite()) {
+            x.fill(0.0);
+            n = 0;
+        }
+        for (k, push) in all.iter_mut().enumerate() {
+            let p = |row: usize| x[unknown[k] + row];
+            push.given = match states[k] {
+                Guessed::Apart => [0.0; 3],
+                Guessed::Sticks if push.count() == 3 => [p(0), p(1), p(2)],
+                Guessed::Sticks => [p(0), 0.0, 0.0],
+                Guessed::Slides(d) => [p(0), push.friction * p(0) * d[0], push.friction * p(0) * d[1]],
+            };
+        }
+        for k in 0..all.len() {
+            let given = all[k].given;
+            for (i, block) in &near[first[k]..first[k + 1]] {
+                add_product(&mut all[*i].rates, block, given);
+            }
+        }
+        n > 0
     }
 
     /// Takes the rates at velocities with this `drift`.
@@ -328,11 +487,6 @@ fn bounce(contact: &Contact, speed: f64, acceleration: f64, h: f64) -> f64 {
     if speed < 0.0 && parting > h * acceleration.abs() { parting } else { 0.0 }
 }
 
-/// The least rate of a gap: that which just closes it, or opens a share of what is below zero.
-fn least(gap: f64, h: f64) -> f64 {
-    if gap >= 0.0 { -gap / h } else { (-RECOVERY * gap / h).min(RECOVERY_SPEED) }
-}
-
 /// The largest change of a rate of its own that these impulses make.
 fn size(own: &Rows, change: [f64; 3]) -> f64 {
     (0..3).map(|i| own[i][i] * change[i].abs()).fold(0.0, f64::max)
@@ -364,6 +518,7 @@ impl Push {
             gap: contact.gap,
             friction: contact.friction,
             bounce: 0.0,
+            lifts: false,
             least: None,
             given: [0.0; 3],
             rates: [0.0; 3],
@@ -399,10 +554,18 @@ impl Push {
             gap: stop.gap,
             friction: 0.0,
             bounce: 0.0,
+            lifts: false,
             least: None,
             given: [0.0; 3],
             rates: [0.0; 3],
         }
+    }
+
+    /// The least rate of its gap before the flight: that which just closes it, or opens a share of what is below zero.
+    fn aim(&mut self, h: f64) {
+        self.lifts = self.gap < 0.0;
+        let least = if self.lifts { (-RECOVERY * self.gap / h).min(RECOVERY_SPEED) } else { -self.gap / h };
+        self.least = Some(least);
     }
 
     /// How many of its rows count.
@@ -432,6 +595,68 @@ impl Push {
         }
     }
 
+    /// How it looks: apart, sticking or sliding.
+    fn looks(&self) -> Guessed {
+        let rubs = self.given[1].hypot(self.given[2]);
+        let most = self.friction * self.given[0];
+        if self.least.is_none() || self.given[0] <= 0.0 {
+            Guessed::Apart
+        } else if self.count() == 1 || rubs < most * (1.0 - 1e-9) {
+            Guessed::Sticks
+        } else {
+            Guessed::Slides([self.given[1] / rubs, self.given[2] / rubs])
+        }
+    }
+
+    /// Whether its rates are what `state` asks of them.
+    fn holds(&self, state: Guessed, tolerance: f64) -> bool {
+        let near = |rate: f64, wanted: f64| (rate - wanted).abs() <= 10.0 * tolerance;
+        let Some(least) = self.least else { return true };
+        match state {
+            Guessed::Apart => true,
+            Guessed::Sticks if self.count() == 3 => {
+                near(self.rates[0], least) && near(self.rates[1], 0.0) && near(self.rates[2], 0.0)
+            }
+            _ => near(self.rates[0], least),
+        }
+    }
+
+    /// What it is instead, when its impulses and rates are not those of `state`.
+    fn contradicts(&self, state: Guessed, tolerance: f64) -> Option<Guessed> {
+        let least = self.least?;
+        match state {
+            Guessed::Apart => (self.rates[0] < least - tolerance).then_some(Guessed::Sticks),
+            _ if self.given[0] < 0.0 => Some(Guessed::Apart),
+            Guessed::Sticks => {
+                let rubs = self.given[1].hypot(self.given[2]);
+                let slides = self.count() == 3 && rubs > self.friction * self.given[0];
+                slides.then(|| Guessed::Slides([self.given[1] / rubs, self.given[2] / rubs]))
+            }
+            Guessed::Slides(d) => {
+                // Friction is against the slip, u_t = −|u_t| d
+                let speed = self.rates[1].hypot(self.rates[2]);
+                let along = self.rates[1] * d[0] + self.rates[2] * d[1];
+                let across = self.rates[1] * d[1] - self.rates[2] * d[0];
+                if along > tolerance {
+                    Some(Guessed::Sticks)
+                } else if across.abs() > tolerance {
+                    Some(Guessed::Slides([-self.rates[1] / speed, -self.rates[2] / speed]))
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    /// `n·M⁻¹ n` of its two bodies alone.
+    fn softness(&self, masses: &[Mass]) -> f64 {
+        let side = |(rows, body): (&[Twist; 3], usize)| {
+            let n = from_twist(rows[0]);
+            masses[body].answer(&n).iter().zip(&n).map(|(x, y)| x * y).sum::<f64>()
+        };
+        self.sides().map(side).sum()
+    }
+
     /// Adds what (2) asks of this push alone, whose answers to itself are `own`; the change. `None`: it does not touch.
     fn give(&mut self, own: &Rows) -> Option<[f64; 3]> {
         let least = self.least?;
@@ -444,6 +669,9 @@ impl Push {
             let rate: [f64; 2] = std::array::from_fn(|i| self.rates[i + 1] + own[i + 1][0] * change[0]);
             let (x, y, xy) = (own[1][1], own[2][2], own[1][2]);
             let lambda = 0.5 * (x + y) + (0.25 * (x - y) * (x - y) + xy * xy).sqrt();
+            if lambda <= STIFF * own[0][0] {
+                return Some(change); // joints let nothing slide
+            }
             let mut friction = [before[1] - rate[0] / lambda, before[2] - rate[1] / lambda];
             let (length, most) = (friction[0].hypot(friction[1]), self.friction * self.given[0]);
             if length > most {
