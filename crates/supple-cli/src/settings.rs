@@ -10,7 +10,7 @@ use supple::solver::assembly::{Budget, Cut, Linear, Scheme};
 use supple::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
-use supple::{ContactLaw, Input, Penalty, Scene, Solver, Tree, TreeScheme};
+use supple::{ContactLaw, Contacts, Input, Penalty, Scene, Solver, Tree, TreeScheme};
 
 /// How a scene is run.
 #[derive(Args, Debug)]
@@ -77,12 +77,13 @@ impl RunArgs {
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 30] = [
+const KEYS: [(&str, &str); 31] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
     ("damping_scale", "a number, 0 or more"),
     ("torques", "on or off"),
+    ("contacts", "off, obstacles or all"),
     ("tree.scheme", "fast, default, accurate, conservative, published, exact or acceleration"),
     ("tree.depth", "how often a part may be halved, 3 to 12"),
     ("tree.threads", "one or many"),
@@ -148,6 +149,7 @@ fn assign(input: &mut Input, key: &str, value: &str) -> Option<()> {
         "stiffness_scale" => input.stiffness_scale = number(value).filter(|x| *x >= 0.0)?,
         "damping_scale" => input.damping_scale = number(value).filter(|x| *x >= 0.0)?,
         "torques" => input.torques = choice(value, &[("on", true), ("off", false)])?,
+        "contacts" => input.contacts = choice(value, &CONTACTS)?,
         _ => assign_solver(&mut input.solver, key.split_once('.')?.1, value)?,
     }
     Some(())
@@ -195,6 +197,8 @@ fn springs_of(tree: &mut Tree) -> Option<&mut Penalty> {
         ContactLaw::OfScheme => None,
     }
 }
+const CONTACTS: [(&str, Contacts); 3] =
+    [("off", Contacts::Off), ("obstacles", Contacts::Obstacles), ("all", Contacts::All)];
 
 /// The default step in its modes, then the published one and its relatives.
 const SCHEMES: [(&str, TreeScheme); 7] = [
@@ -335,6 +339,8 @@ pub(crate) struct Settings {
     stiffness_scale: f64,
     damping_scale: f64,
     torques: &'static str,
+    /// What touches what.
+    contacts_with: &'static str,
     #[serde(flatten)]
     solver: SolverSettings,
 }
@@ -388,6 +394,7 @@ impl Settings {
             stiffness_scale: input.stiffness_scale,
             damping_scale: input.damping_scale,
             torques: if input.torques { "on" } else { "off" },
+            contacts_with: name_of(input.contacts, &CONTACTS),
             solver: match input.solver {
                 Solver::Tree(tree) => SolverSettings::Tree {
                     scheme: name_of(tree.scheme, &SCHEMES),
@@ -450,10 +457,11 @@ mod tests {
             "stiffness_scale=2",
             "damping_scale=1/2",
             "torques=off",
+            "contacts=all",
             "scheme=exact",
             "threads=many",
             "instructions=baseline",
-            "contacts=penalty",
+            "tree.contacts=penalty",
             "contact_stiffness=2e4",
             "contact_slip=0.01",
         ] {

@@ -350,6 +350,42 @@ fn stiff_chains_take_long_steps() {
 }
 
 #[test]
+fn the_contacts_bench_has_its_form_and_stacks_stand() {
+    let document = json(&["bench", "contacts", "--quick", "--scene", "stack", "--scene", "block", "--json"]);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &document["bench"]), (8, &"contacts".into()));
+    let keys = [
+        "scene",
+        "us_per_frame",
+        "max_penetration",
+        "max_joint_gap",
+        "energy_excess",
+        "iterations_mean",
+        "iterations_max",
+        "unconverged_steps",
+        "passed",
+    ];
+    for row in rows {
+        assert_keys(row, &keys);
+        assert_eq!(row["passed"], true, "{row}");
+    }
+    assert!(refused(&["bench", "contacts", "--scene", "octopus"]).contains("--scene"));
+}
+
+#[test]
+fn the_servo_bench_has_its_form_and_the_robot_stands() {
+    let document = json(&["bench", "servo", "--kp", "1e4,1e7", "--seconds", "1", "--json"]);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &document["bench"]), (4, &"servo".into()));
+    let keys = ["kp", "dt", "stable", "standing", "max_joint_gap", "energy_excess", "max_joint_rate", "us_per_frame"];
+    for row in rows {
+        assert_keys(row, &keys);
+        assert_eq!((&row["stable"], &row["standing"]), (&true.into(), &true.into()), "{row}");
+    }
+    assert!(refused(&["bench", "servo", "--kp", "0"]).contains("above 0"));
+}
+
+#[test]
 fn a_violent_drag_is_withstood() {
     let document = json(&["bench", "drag", "--scene", "chain:10", "--json"]);
     let rows = document["rows"].as_array().unwrap();

@@ -400,7 +400,7 @@ impl<'m> JointView<'m> {
     }
 
     /// `φ` from the rotation `rest` of the child's frame in the parent's: `q0 = F_b rest F_a⁻¹`.
-    fn error_from(&self, rest: DQuat) -> DVec3 {
+    pub(crate) fn error_from(&self, rest: DQuat) -> DVec3 {
         let (f_a, f_b) = (self.joint.child_from_joint.rotation, self.joint.parent_from_joint.rotation);
         rotation_error(self.sides.a.rotation, self.sides.b.rotation, f_b * rest * f_a.conjugate())
     }

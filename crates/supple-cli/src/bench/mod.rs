@@ -3,10 +3,12 @@
 
 mod assembly;
 mod chain;
+mod contacts;
 mod drag;
 mod hand;
 mod loops;
 mod peak;
+mod servo;
 mod stiffness;
 mod trees;
 mod trial;
@@ -49,12 +51,16 @@ enum Name {
     Assembly(assembly::AssemblyArgs),
     /// Time per step of closed loops against the number of bodies
     Loops(loops::LoopsArgs),
+    /// Stacks, slopes, a pile, a car, a walker, a ragdoll and a grasp: what contacts keep and what they cost
+    Contacts(contacts::ContactsArgs),
+    /// The robot on its feet, every joint a servo, by stiffness
+    Servo(servo::ServoArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 10] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -62,6 +68,11 @@ const NAMES: [(&str, &str); 8] = [
     ("stiffness", "the longest step at which an undamped chain stays bounded, by stiffness"),
     ("drag", "characters dragged by a target that moves at up to 20 m/s"),
     ("loops", "time per step of closed loops against the number of bodies"),
+    (
+        "contacts",
+        "stacks, slopes, a pile, a car, a walker, a ragdoll and a grasp: what contacts keep and what they cost",
+    ),
+    ("servo", "the robot on its feet, every joint a servo, by stiffness"),
     ("assembly", "broken poses brought together, frames of posing and shaking [Faure 1998]"),
 ];
 
@@ -76,6 +87,8 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Drag(args)) => drag::run(args, terminal),
         Some(Name::Assembly(args)) => assembly::run(args, terminal),
         Some(Name::Loops(args)) => loops::run(args, terminal),
+        Some(Name::Contacts(args)) => contacts::run(args, terminal),
+        Some(Name::Servo(args)) => servo::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }

@@ -34,6 +34,13 @@ pub(super) struct Counts {
     /// Most in one frame.
     pub(super) factorisations_max: u32,
     pub(super) resorts: u64,
+    /// Passes over contacts, and the most in one frame.
+    pub(super) iterations: u64,
+    pub(super) iterations_max: u32,
+    /// Frames in which contacts did not settle to tolerance.
+    pub(super) unconverged_steps: u64,
+    /// Over the frames \[m\].
+    pub(super) max_penetration: f64,
     times: Vec<Duration>,
 }
 
@@ -74,6 +81,10 @@ impl Trial<'_> {
             factorisations: 0,
             factorisations_max: 0,
             resorts: 0,
+            iterations: 0,
+            iterations_max: 0,
+            unconverged_steps: 0,
+            max_penetration: 0.0,
             times: Vec::with_capacity(frames),
         };
         for _ in 0..frames {
@@ -92,12 +103,56 @@ impl Trial<'_> {
             counts.factorisations += u64::from(done.factorisations);
             counts.factorisations_max = counts.factorisations_max.max(done.factorisations);
             counts.resorts += u64::from(done.resorts);
+            counts.iterations += u64::from(done.iterations);
+            counts.iterations_max = counts.iterations_max.max(done.iterations);
+            counts.unconverged_steps += u64::from(done.unconverged > 0);
+            counts.max_penetration = counts.max_penetration.max(done.max_penetration);
             counts.sound = done.max_joint_gap.is_finite() && state.is_finite();
             if !counts.sound || look(&input, &state).is_break() {
                 break;
             }
         }
         counts
+    }
+}
+
+/// The energy of a run beyond that of its start and the work of its motors.
+pub(super) struct Excess<'a> {
+    scene: &'a Scene,
+    first: f64,
+    /// m g over the size of the scene, and the energy of motion at the start \[J\].
+    scale: f64,
+    /// Of the motors so far \[J\].
+    work: f64,
+    last: State,
+    /// The most so far, as a share of the scale.
+    pub(super) most: f64,
+}
+
+impl Excess<'_> {
+    pub(super) fn new(scene: &Scene) -> Excess<'_> {
+        let Scene { model, input, state, .. } = scene;
+        let positions = || state.bodies.iter().map(|body| body.position);
+        let low = positions().fold(DVec3::INFINITY, DVec3::min);
+        let high = positions().fold(DVec3::NEG_INFINITY, DVec3::max);
+        // The box around the centres of mass, and the edge of a cube of water that weighs as much.
+        let size = low.distance(high) + (model.mass() / 1000.0).cbrt();
+        Excess {
+            scene,
+            first: measure::energy(model, input, state).total(),
+            scale: model.mass() * input.gravity.length() * size + measure::kinetic_energy(model, state),
+            work: 0.0,
+            last: state.clone(),
+            most: 0.0,
+        }
+    }
+
+    /// Takes in the state after a step of `input`. No obstacle may move: its work is not known here.
+    pub(super) fn look(&mut self, input: &Input, state: &State) {
+        self.work += measure::motor_work(&self.scene.model, input, &self.last, state);
+        self.last.clone_from(state);
+        let energy = measure::energy(&self.scene.model, input, state).total();
+        self.most = self.most.max((energy - self.first - self.work) / self.scale);
     }
 }
 

@@ -6,7 +6,7 @@ use super::solids::{self, Mesh};
 use super::stage::{Finish, Paint, linear};
 use clap::ValueEnum;
 use supple::glam::{DVec3, Vec3};
-use supple::{Model, Pose, Shape};
+use supple::{Model, ObstacleShape, Pose, Shape};
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,6 +25,7 @@ const LIMBS: [u32; 8] = [0xd8c7ab, 0x6f9fc8, 0xe0a25c, 0x86b98f, 0xc9807d, 0xa58
 const SOFT: (u32, f32) = (0xd9d3c9, 0.18);
 const BONE: u32 = 0xf59e0b;
 const JOINT: u32 = 0x2563a8;
+const OBSTACLE: u32 = 0xb9b4ab;
 
 /// A part of the figure: triangles that move with a body.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// The bodies; `sides` is how many sides a circle of a radius gets.
+    /// The bodies, and the obstacles where they stand; `sides` is how many sides a circle of a radius gets.
     pub(super) fn shapes(model: &Model, sides: impl Fn(f32) -> usize) -> Figure {
         let colours = limb_colours(model);
         let mut figure = Figure::default();
@@ -53,6 +54,22 @@ impl Figure {
                 let mesh = solids::mesh(&placed.shape, &sides);
                 figure.parts.push(Part { body: Some(k), body_from_part: placed.body_from_shape, mesh, paint });
             }
+        }
+        // The ground is drawn without end: it stands for the half-spaces.
+        let paint = Paint { colour: linear(OBSTACLE), finish: Finish::Solid };
+        for obstacle in model.obstacles() {
+            let mesh = match &obstacle.shape {
+                ObstacleShape::HalfSpace => continue,
+                // Sharp edges: they are what is stumbled over.
+                ObstacleShape::Solid(Shape::Cuboid { size }) => solids::mesh(&solids::sharp_box(*size), &sides),
+                ObstacleShape::Solid(shape) => solids::mesh(shape, &sides),
+                ObstacleShape::HeightField(field) => {
+                    let (vertices, triangles) = field.surface();
+                    solids::creased(&vertices, &triangles)
+                }
+                ObstacleShape::Mesh { vertices, triangles } => solids::creased(vertices, triangles),
+            };
+            figure.parts.push(Part { body: None, body_from_part: obstacle.pose, mesh, paint });
         }
         figure
     }

@@ -24,7 +24,7 @@ use serde::Serialize;
 use stage::{Background, Finish, Paint, Place, Stage};
 use std::path::PathBuf;
 use supple::glam::{DVec3, Vec2, Vec3};
-use supple::{Model, Pose};
+use supple::{Model, Obstacle, ObstacleShape, Pose};
 
 /// Draw a scene: a picture, a film strip or an animation
 #[derive(Args, Debug)]
@@ -392,7 +392,8 @@ impl Shot {
         let most = balls.iter().fold(Vec3::NEG_INFINITY, |m, b| m.max(b.centre + Vec3::splat(b.radius)));
         let diagonal = (most - least).length();
         let place = Place {
-            ground: ground(f64::from(least.y) + origin.y, f64::from(diagonal)) as f32 - origin.y as f32,
+            ground: floor(model).unwrap_or_else(|| ground(f64::from(least.y) + origin.y, f64::from(diagonal))) as f32
+                - origin.y as f32,
             centre: 0.5 * (least + most),
             radius: 0.5 * diagonal,
             origin: Vec2::new(origin.x as f32, origin.z as f32),
@@ -443,6 +444,12 @@ impl Shot {
 fn ground(lowest: f64, diagonal: f64) -> f64 {
     let gap = 0.15 * diagonal;
     if (-0.01..=gap).contains(&lowest) { 0.0 } else { lowest - gap }
+}
+
+/// The height of the first level half-space of a model \[m\].
+fn floor(model: &Model) -> Option<f64> {
+    let level = |o: &&Obstacle| o.shape == ObstacleShape::HalfSpace && (o.pose.rotation * DVec3::Y).y > 1.0 - 1e-9;
+    model.obstacles().iter().find(level).map(|o| o.pose.translation.y)
 }
 
 /// Sides of a circle with this radius, so that no chord is further from it than `off` \[pixels\]: `r (1 − cos π/n) ≈ r π²/2n²`.

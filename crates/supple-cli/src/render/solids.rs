@@ -57,6 +57,13 @@ pub(super) fn mesh(shape: &Shape, sides: impl Fn(f32) -> usize) -> Mesh {
     }
 }
 
+/// A box as the hull of its corners.
+pub(super) fn sharp_box(size: DVec3) -> Shape {
+    let corner =
+        |k: u32| DVec3::from_array(std::array::from_fn(|i| if k >> i & 1 == 0 { -0.5 } else { 0.5 } * size[i]));
+    Shape::Hull { points: (0..8).map(corner).collect() }
+}
+
 /// Balls that hold a shape.
 pub(super) fn balls(shape: &Shape) -> Vec<Ball> {
     let ball = |centre: Vec3, radius: f64| Ball { centre, radius: radius as f32 };
@@ -172,7 +179,7 @@ fn rounded_box(half: Vec3, rounding: f32, parts: usize) -> Mesh {
 }
 
 /// Triangles whose normals are averaged with those of neighbours at a corner, except across a crease.
-fn creased(vertices: &[DVec3], triangles: &[[u32; 3]]) -> Mesh {
+pub(super) fn creased(vertices: &[DVec3], triangles: &[[u32; 3]]) -> Mesh {
     let at = |i: u32| vertices[i as usize];
     // Area times two along the normal: small triangles count little.
     let areas: Vec<DVec3> = triangles.iter().map(|&[a, b, c]| (at(b) - at(a)).cross(at(c) - at(a))).collect();

@@ -16,23 +16,23 @@ use crate::model::{
 use glam::{DQuat, DVec3};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-const BONES: usize = 16;
-const DENSITY: f64 = 1100.0; // kg/m³
-const PALM: DVec3 = DVec3::new(0.10, 0.025, 0.085); // m
+pub(super) const BONES: usize = 16;
+pub(super) const DENSITY: f64 = 1100.0; // kg/m³
+pub(super) const PALM: DVec3 = DVec3::new(0.10, 0.025, 0.085); // m
 const WRIST: DVec3 = DVec3::new(0.0, 0.2, 0.0); // where it starts [m]
 
 /// A finger as it is built.
-struct Finger {
-    name: &'static str,
+pub(super) struct Finger {
+    pub(super) name: &'static str,
     /// Its base joint in the palm's frame \[m\].
     base: DVec3,
     /// Where it points when straight, and its nail, in the palm's frame.
     along: DVec3,
     nail: DVec3,
     /// Length of each phalanx, from joint to joint or tip \[m\].
-    lengths: [f64; 3],
+    pub(super) lengths: [f64; 3],
     /// \[m\]
-    radii: [f64; 3],
+    pub(super) radii: [f64; 3],
     /// The bend in the middle of the base joint's range \[rad\].
     middle: f64,
     /// How far the base goes from there: sideways (about Y) and in bending (about Z).
@@ -40,7 +40,7 @@ struct Finger {
     /// Largest twist of the base joint \[rad\].
     twist: f64,
     /// Ranges of bending of the two hinges \[rad\].
-    hinges: [Range; 2],
+    pub(super) hinges: [Range; 2],
     /// Stiffness of the three joints \[N·m/rad\].
     stiffness: [f64; 3],
     /// Angles at which the springs are slack.
@@ -48,14 +48,14 @@ struct Finger {
 }
 
 /// Bend of the base, sideways swing of the base towards the thumb, bends of the two hinges \[rad\].
-type Angles = [f64; 4];
+pub(super) type Angles = [f64; 4];
 
 const KNUCKLE: SwingEllipse = SwingEllipse { about_y: 0.4, about_z: 1.05 };
 const FINGER_HINGES: [Range; 2] = [Range { min: -0.1, max: 1.75 }, Range { min: -0.1, max: 1.2 }];
 const FINGER_STIFFNESS: [f64; 3] = [0.15, 0.08, 0.05];
 const FINGER_RELAXED: Angles = [0.3, 0.0, 0.4, 0.25];
 
-const FINGERS: [Finger; 5] = [
+pub(super) const FINGERS: [Finger; 5] = [
     Finger {
         name: "thumb",
         base: DVec3::new(0.022, -0.010, -0.036),
@@ -128,7 +128,7 @@ const FINGERS: [Finger; 5] = [
     },
 ];
 
-const PHALANGES: [&str; 3] = ["proximal", "middle", "distal"];
+pub(super) const PHALANGES: [&str; 3] = ["proximal", "middle", "distal"];
 
 /// A pose of the recording.
 struct Key {
@@ -141,7 +141,7 @@ struct Key {
 /// Length of the recorded grasp \[s\]; then it begins again.
 const PERIOD: f64 = 4.0;
 
-const OPEN: [Angles; 5] = [
+pub(super) const OPEN: [Angles; 5] = [
     [0.10, 0.10, 0.15, 0.10],
     [0.08, 0.0, 0.12, 0.08],
     [0.08, 0.0, 0.12, 0.08],
@@ -155,7 +155,7 @@ const SPREAD: [Angles; 5] = [
     [-0.12, -0.18, -0.15, -0.12],
     [-0.12, -0.35, -0.15, -0.12],
 ];
-const FIST: [Angles; 5] = [
+pub(super) const FIST: [Angles; 5] = [
     [0.73, -0.20, 0.09, 1.09],
     [1.35, 0.0, 1.80, 1.00],
     [1.40, 0.0, 1.85, 1.00],
@@ -222,7 +222,7 @@ impl Finger {
     }
 
     /// The base's swing as a rotation vector in the joint's frame.
-    fn swing_vector(&self, angles: &Angles) -> DVec3 {
+    pub(super) fn swing_vector(&self, angles: &Angles) -> DVec3 {
         DVec3::new(0.0, angles[1], self.middle - angles[0])
     }
 
@@ -244,13 +244,13 @@ impl Finger {
     }
 
     /// Mass of a phalanx \[kg\].
-    fn mass(&self, k: usize) -> f64 {
+    pub(super) fn mass(&self, k: usize) -> f64 {
         let r = self.radii[k];
         DENSITY * std::f64::consts::PI * r * r * (self.lengths[k] + 4.0 / 3.0 * r)
     }
 
     /// Inertia of the straight finger beyond joint `k`, about it: rods on a line \[kg·m²\].
-    fn inertia_beyond(&self, k: usize) -> f64 {
+    pub(super) fn inertia_beyond(&self, k: usize) -> f64 {
         let mut from = 0.0;
         let mut sum = 0.0;
         for i in k..3 {
@@ -265,7 +265,11 @@ impl Finger {
 /// Where all bones are in the recording, palm first, then finger by finger.
 fn recorded_bones(time: f64) -> [Moving; BONES] {
     let (angles, rates) = recorded(time);
-    let palm = wrist(time);
+    bones(wrist(time), &angles, &rates)
+}
+
+/// Where all bones are, the palm and the joints moving thus.
+pub(super) fn bones(palm: Moving, angles: &[Angles; 5], rates: &[Angles; 5]) -> [Moving; BONES] {
     let mut bones = [palm; BONES];
     for (f, finger) in FINGERS.iter().enumerate() {
         bones[1 + 3 * f..4 + 3 * f].copy_from_slice(&finger.phalanges(palm, &angles[f], &rates[f]));
@@ -274,7 +278,7 @@ fn recorded_bones(time: f64) -> [Moving; BONES] {
 }
 
 /// A bone's centre of mass, in its own frame \[m\].
-fn centre(bone: usize) -> DVec3 {
+pub(super) fn centre(bone: usize) -> DVec3 {
     DVec3::X * (0.5 * if bone == 0 { PALM.x } else { FINGERS[(bone - 1) / 3].lengths[(bone - 1) % 3] })
 }
 
@@ -319,7 +323,7 @@ pub(super) fn hand(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
 
 impl Finger {
     /// Joint `k` of the finger: `index_base`, `index_middle`, `index_tip`.
-    fn joint(&self, k: usize, child: BodyId, parent: BodyId) -> JointSpec {
+    pub(super) fn joint(&self, k: usize, child: BodyId, parent: BodyId) -> JointSpec {
         let name = format!("{}_{}", self.name, ["base", "middle", "tip"][k]);
         let inertia = self.inertia_beyond(k);
         let limit_stiffness = [15.0, 10.0, 5.0][k];

@@ -4,8 +4,10 @@
 //! [`catalogue`] lists the scenes with their parameters.
 
 mod bar;
+mod car;
 mod chain;
 mod crowd_of_two;
+mod grasp;
 mod hand;
 mod lattice;
 mod loops;
@@ -14,11 +16,14 @@ mod parameters;
 mod pendulum;
 mod plant;
 mod plate;
+mod ragdoll;
 mod robot;
+mod stack;
 mod strand;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod walker;
 
 use crate::input::Input;
 use crate::maths::{Pose, Twist};
@@ -78,6 +83,12 @@ enum Script {
     ShakePlate(plate::Shake),
     /// A recorded motion is followed.
     Follow(motion::Follow),
+    /// Cranks are turned.
+    Walk(walker::Walk),
+    /// Wheels are driven and steered.
+    Drive(car::Drive),
+    /// A hand closes, lifts and shakes.
+    Lift(grasp::Lift),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -97,7 +108,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 19] = [
+static CATALOGUE: [SceneInfo; 27] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -231,6 +242,62 @@ static CATALOGUE: [SceneInfo; 19] = [
         summary: "a rope ladder hung from two points, level at the start",
         build: loops::ladder,
     },
+    SceneInfo {
+        name: "stack",
+        parameters: "10,top_mass=1",
+        units: &["boxes", "kg"],
+        summary: "boxes of 1 kg on one another; the top one may be heavy",
+        build: stack::stack,
+    },
+    SceneInfo {
+        name: "block",
+        parameters: "friction=0.3,speed=3,slope=0,height=0,restitution=0",
+        units: &["", "m/s", "degrees", "m", ""],
+        summary: "a box of 1 kg that slides, sticks or bounces on a slope",
+        build: stack::block,
+    },
+    SceneInfo {
+        name: "car",
+        parameters: "speed=4",
+        units: &["m/s"],
+        summary: "a car with servos, springs and steering rods that drives over bumps [Bender 2006, fig. 9]",
+        build: car::car,
+    },
+    SceneInfo {
+        name: "walker",
+        parameters: "turns=0.6",
+        units: &["1/s"],
+        summary: "a walking machine of six legs, each with a crank, a slider and a loop [Bender 2006, fig. 9]",
+        build: walker::walker,
+    },
+    SceneInfo {
+        name: "ragdoll",
+        parameters: "",
+        units: &[],
+        summary: "the robot limp, thrown down stairs",
+        build: ragdoll::ragdoll,
+    },
+    SceneInfo {
+        name: "pile",
+        parameters: "5",
+        units: &["ragdolls"],
+        summary: "ragdolls dropped onto one another",
+        build: ragdoll::pile,
+    },
+    SceneInfo {
+        name: "servos",
+        parameters: "kp=1e4",
+        units: &["N·m/rad"],
+        summary: "the robot on its feet, every joint a servo",
+        build: robot::servos,
+    },
+    SceneInfo {
+        name: "grasp",
+        parameters: "",
+        units: &[],
+        summary: "the hand closes on a box, lifts it by friction and shakes it",
+        build: grasp::grasp,
+    },
 ];
 
 /// The built-in scenes.
@@ -317,6 +384,23 @@ impl Scene {
         Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
     }
 
+    /// What a person may steer the scene by, each from −1 to 1; empty when it has nothing to steer.
+    pub fn controls(&self) -> &'static [&'static str] {
+        match self.script {
+            Script::Drive(_) => &["drive", "turn"],
+            _ => &[],
+        }
+    }
+
+    /// Sets the targets of the scene's servos in `input` from the values of its [`controls`](Scene::controls), in place of its script.
+    /// What is beyond −1 and 1 is cut off; missing values are 0.
+    pub fn steer(&self, values: &[f64], input: &mut Input) {
+        if let Script::Drive(drive) = &self.script {
+            let value = |k: usize| values.get(k).copied().filter(|x| x.is_finite()).unwrap_or(0.0).clamp(-1.0, 1.0);
+            drive.steer(value(0), value(1), input);
+        }
+    }
+
     /// Sets what the scene's script gives in `input` (targets, drags, grips, wrenches) for the step that starts at `time` and
     /// lasts `input.dt`. Its entries come first in their lists; entries after them are left alone.
     ///
@@ -338,6 +422,9 @@ impl Script {
             Script::Lead(drag) => drag.direct(time, input),
             Script::ShakePlate(shake) => shake.direct(time, input),
             Script::Follow(follow) => follow.direct(time, input),
+            Script::Walk(walk) => walk.direct(time, input),
+            Script::Drive(drive) => drive.direct(time, input),
+            Script::Lift(lift) => lift.direct(time, input),
         }
     }
 }

@@ -4,9 +4,12 @@
 //! frame points along the limb beyond it, so that twist is twist of the limb.
 
 use super::{Parameters, Scene, SceneError, Script, entries, frame_along};
-use crate::input::{Drag, Input};
+use crate::input::{Drag, Input, JointInput};
 use crate::maths::Pose;
-use crate::model::{BodyId, BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Range, Shape, SwingEllipse};
+use crate::model::{
+    BodyId, BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, Motor, ObstacleSpec, Range, ServoTarget,
+    Shape, Stops, SwingEllipse,
+};
 use glam::{DQuat, DVec3};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
@@ -35,63 +38,139 @@ impl Hold {
 /// The robot, standing.
 pub(super) fn robot(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let torques = parameters.switch("torques", "on", "off")?;
-    let mut rig = Rig { builder: ModelBuilder::new() };
-
-    let waist = DVec3::new(0.0, 1.03, 0.0);
-    let pelvis = rig.block("pelvis", DVec3::new(0.0, 0.95, 0.0), DVec3::new(0.30, 0.16, 0.18));
-    rig.builder.joint(JointSpec::new("stand", JointMask::WELD, pelvis, BodyRef::World).at(waist));
-    let torso = rig.block("torso", DVec3::new(0.0, 1.24, 0.0), DVec3::new(0.34, 0.42, 0.20));
-    rig.ball(
-        "waist",
-        torso,
-        pelvis,
-        Pose::new(frame_along(DVec3::Y, DVec3::Z), waist),
-        Hold::new(600.0, 50.0),
-        [0.4, 0.7, 0.5],
-    );
-
-    let neck = DVec3::new(0.0, 1.45, 0.0);
-    let head = rig.builder.body(
-        BodySpec::new("head")
-            .shape_at(Shape::sphere(0.105), DENSITY, Pose::at(DVec3::X * 0.145))
-            .shape_at(Shape::cylinder(0.05, 0.05), DENSITY, Pose::at(DVec3::X * 0.025))
-            .pose(Pose::new(frame_along(DVec3::Y, DVec3::Z), neck)),
-    );
-    rig.ball(
-        "neck",
-        head,
-        torso,
-        Pose::new(frame_along(DVec3::Y, DVec3::Z), neck),
-        Hold::new(30.0, 1.5),
-        [0.5, 0.7, 1.2],
-    );
-
-    let left_hand = rig.arm("left", 1.0, torso);
-    rig.arm("right", -1.0, torso);
-    rig.leg("left", 1.0, pelvis);
-    rig.leg("right", -1.0, pelvis);
-
-    let model = rig.builder.build()?;
+    let mut builder = ModelBuilder::new();
+    let left_hand = Rig::new(&mut builder, Joints::Held).robot();
+    let model = builder.build()?;
     let start = model.body(left_hand).start.translation;
     let mut scene = Scene::new(model, Script::Pull(Pull { body: left_hand, start }));
     scene.input.torques = torques;
     Ok(scene)
 }
 
-struct Rig {
-    builder: ModelBuilder,
+/// The robot on the floor, every joint a servo that holds it as it stands.
+pub(super) fn servos(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
+    let stiffness = parameters.positive("kp")?;
+    let mut builder = ModelBuilder::new();
+    builder.obstacle(ObstacleSpec::floor("floor", 0.0));
+    Rig::new(&mut builder, Joints::Servos { stiffness }).robot();
+    let model = builder.build()?;
+    let joints = model.joints().iter().map(|joint| {
+        let servo = match joint.mask {
+            JointMask::BALL => ServoTarget::Rotation(DQuat::IDENTITY),
+            _ => ServoTarget::Position { position: 0.0, rate: 0.0 },
+        };
+        JointInput { servo: Some(servo), ..JointInput::default() }
+    });
+    let joints = joints.collect();
+    let mut scene = Scene::new(model, Script::Still);
+    scene.input.joints = joints;
+    Ok(scene)
 }
 
-impl Rig {
+const WAIST: DVec3 = DVec3::new(0.0, 1.03, 0.0); // m
+
+/// What moves the joints of a robot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Joints {
+    /// Springs hold the start pose, soft limits end the motion; the pelvis is welded to the world.
+    Held,
+    /// Nothing but a twentieth of the damping; hard limits.
+    Limp,
+    /// A servo of this stiffness \[N·m/rad\], critically damped for what the joint carries; hard limits.
+    Servos {
+        /// kp
+        stiffness: f64,
+    },
+}
+
+/// Builds a robot.
+pub(super) struct Rig<'a> {
+    builder: &'a mut ModelBuilder,
+    joints: Joints,
+    /// Before the name of each part.
+    prefix: String,
+    /// From the robot that stands at the origin to where it is.
+    place: Pose,
+    /// Of each hand.
+    fingers: &'static [(&'static str, f64)],
+}
+
+/// The fingers with their places across the hand \[m\].
+const FINGERS: &[(&str, f64)] = &[("thumb", -0.028), ("index", 0.0), ("middle", 0.028)];
+
+impl<'a> Rig<'a> {
+    /// A robot that stands at the origin.
+    pub(super) fn new(builder: &'a mut ModelBuilder, joints: Joints) -> Rig<'a> {
+        Rig { builder, joints, prefix: String::new(), place: Pose::IDENTITY, fingers: FINGERS }
+    }
+
+    /// A limp robot in another place, with mittens: no fingers.
+    pub(super) fn ragdoll(builder: &'a mut ModelBuilder, prefix: String, place: Pose) -> Rig<'a> {
+        Rig { builder, joints: Joints::Limp, prefix, place, fingers: &[] }
+    }
+
+    /// Adds the robot; returns its left hand.
+    pub(super) fn robot(mut self) -> BodyId {
+        let pelvis = self.block("pelvis", DVec3::new(0.0, 0.95, 0.0), DVec3::new(0.30, 0.16, 0.18));
+        if let Joints::Held = self.joints {
+            let stand = JointSpec::new(self.name("stand"), JointMask::WELD, pelvis, BodyRef::World);
+            self.builder.joint(stand.at(self.place.transform_point(WAIST)));
+        }
+        let torso = self.block("torso", DVec3::new(0.0, 1.24, 0.0), DVec3::new(0.34, 0.42, 0.20));
+        let up = |at: DVec3| Pose::new(frame_along(DVec3::Y, DVec3::Z), at);
+        self.ball("waist", torso, pelvis, up(WAIST), Hold::new(600.0, 50.0), [0.4, 0.7, 0.5]);
+
+        let neck = DVec3::new(0.0, 1.45, 0.0);
+        let head = self.body(
+            BodySpec::new(self.name("head"))
+                .shape_at(Shape::sphere(0.105), DENSITY, Pose::at(DVec3::X * 0.145))
+                .shape_at(Shape::cylinder(0.05, 0.05), DENSITY, Pose::at(DVec3::X * 0.025)),
+            up(neck),
+        );
+        self.ball("neck", head, torso, up(neck), Hold::new(30.0, 1.5), [0.5, 0.7, 1.2]);
+
+        let left_hand = self.arm("left", 1.0, torso);
+        self.arm("right", -1.0, torso);
+        self.leg("left", 1.0, pelvis);
+        self.leg("right", -1.0, pelvis);
+        left_hand
+    }
+
+    fn name(&self, part: &str) -> String {
+        format!("{}{part}", self.prefix)
+    }
+
+    /// A body where the robot has it.
+    fn body(&mut self, body: BodySpec, pose: Pose) -> BodyId {
+        self.builder.body(body.pose(self.place.then(pose)))
+    }
+
     fn block(&mut self, name: &str, centre: DVec3, size: DVec3) -> BodyId {
-        self.builder.body(BodySpec::new(name).shape(Shape::Cuboid { size }, DENSITY).pose(Pose::at(centre)))
+        self.body(BodySpec::new(self.name(name)).shape(Shape::Cuboid { size }, DENSITY), Pose::at(centre))
     }
 
     /// A round limb from the origin of `root` along its X.
     fn limb(&mut self, name: &str, root: Pose, length: f64, radius: f64) -> BodyId {
         let shape = Shape::capsule(length, radius);
-        let spec = BodySpec::new(name).shape_at(shape, DENSITY, Pose::at(DVec3::X * (0.5 * length))).pose(root);
-        self.builder.body(spec)
+        let middle = Pose::at(DVec3::X * (0.5 * length));
+        self.body(BodySpec::new(self.name(name)).shape_at(shape, DENSITY, middle), root)
+    }
+
+    /// Adds a joint with what moves and limits it.
+    fn joint(&mut self, joint: JointSpec, frame: Pose, hold: Hold, limits: Limits) {
+        let joint = joint.frame(self.place.then(frame));
+        let hard = Limits { stops: Stops::Hard, ..limits };
+        self.builder.joint(match self.joints {
+            Joints::Held => joint.spring(hold.stiffness, hold.damping).limits(limits),
+            Joints::Limp => joint.spring(0.0, 0.05 * hold.damping).limits(hard),
+            // The damping of the spring is half of critical for it: c/2√(k I) = ½.
+            Joints::Servos { stiffness } => joint.limits(hard).motor(Motor {
+                stiffness,
+                damping: 2.0 * hold.damping * (stiffness / hold.stiffness).sqrt(),
+                max: f64::MAX,
+                integral: 0.0,
+            }),
+        });
     }
 
     /// A ball with largest swings about Y and Z and largest twist.
@@ -102,15 +181,13 @@ impl Rig {
             angle: Some(Range::new(-twist, twist)),
             ..hold.limits()
         };
-        let joint = JointSpec::new(name, JointMask::BALL, child, parent).frame(frame);
-        self.builder.joint(joint.spring(hold.stiffness, hold.damping).limits(limits));
+        self.joint(JointSpec::new(self.name(name), JointMask::BALL, child, parent), frame, hold, limits);
     }
 
     /// A hinge about X of its frame, its angle 0 at the start.
     fn hinge(&mut self, name: &str, child: BodyId, parent: BodyId, frame: Pose, hold: Hold, range: Range) {
-        let joint = JointSpec::new(name, JointMask::HINGE, child, parent).frame(frame);
         let limits = Limits { angle: Some(range), ..hold.limits() };
-        self.builder.joint(joint.spring(hold.stiffness, hold.damping).limits(limits));
+        self.joint(JointSpec::new(self.name(name), JointMask::HINGE, child, parent), frame, hold, limits);
     }
 
     /// The arm of a side (+1 is left): hanging, the elbow bent to the middle of its range. Returns the hand.
@@ -133,12 +210,11 @@ impl Rig {
 
         let wrist = elbow.then(step(FORE));
         let palm = step(0.5 * HAND.x);
-        let hand = self
-            .builder
-            .body(BodySpec::new(name("hand")).shape_at(Shape::Cuboid { size: HAND }, DENSITY, palm).pose(wrist));
+        let hand = BodySpec::new(self.name(&name("hand"))).shape_at(Shape::Cuboid { size: HAND }, DENSITY, palm);
+        let hand = self.body(hand, wrist);
         self.ball(&name("wrist"), hand, fore, wrist, Hold::new(5.0, 0.12), [0.5, 1.0, 0.3]);
 
-        for (finger, across) in [("thumb", -0.028), ("index", 0.0), ("middle", 0.028)] {
+        for &(finger, across) in self.fingers {
             let across = across * sign; // palms to the front, thumbs outside
             let knuckle = wrist.then(Pose::at(DVec3::new(HAND.x, 0.0, across)));
             let inner = self.limb(&name(&format!("{finger}_inner")), knuckle, 0.035, 0.009);

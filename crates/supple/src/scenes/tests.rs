@@ -12,7 +12,7 @@ fn scenes() -> Vec<Scene> {
 
 /// Scenes whose joints are open at the start, and those with loops.
 const BROKEN: [&str; 2] = ["bar", "crowd_of_two"];
-const LOOPS: [&str; 5] = ["crowd_of_two", "lattice", "fourbars", "ring", "ladder"];
+const LOOPS: [&str; 7] = ["crowd_of_two", "lattice", "fourbars", "ring", "ladder", "car", "walker"];
 
 fn scene(text: &str) -> Scene {
     Scene::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -128,6 +128,9 @@ fn wrong_calls_are_refused_with_the_reason() {
         ("hand:track=yes", "track", "1 or 0"),
         ("robot:torques=1", "torques", "on or off"),
         ("top:3", "3", "takes none"),
+        ("stack:top_mass=0", "top_mass", "above 0"),
+        ("servos:kp=0", "kp", "above 0"),
+        ("block:slope=steep", "slope", "finite"),
     ] {
         let (code, name, message) = refusal(text);
         assert_eq!((code, name.as_str()), ("scene/parameter", parameter), "{text}: {message}");
@@ -293,6 +296,90 @@ fn scenes_after_faure_have_their_size() {
         let pose = lattice.state.bodies[grip.body.index()].pose();
         assert!((pose.transform_point(grip.point) - grip.target).length() < 1e-9, "{grip:?}");
     }
+}
+
+/// The scene after so many seconds at 60 steps a second, with the largest joint gap \[m\] on the way.
+fn after(scene: &Scene, seconds: f64) -> (crate::model::State, f64) {
+    let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+    let mut gap = 0.0f64;
+    for _ in 0..(60.0 * seconds).round() as usize {
+        scene.direct(state.time, &mut input);
+        let report = crate::step::step(&scene.model, &input, &mut state, &mut work)
+            .unwrap_or_else(|e| panic!("{} at {} s: {e}", scene.name, state.time));
+        gap = gap.max(report.max_joint_gap);
+    }
+    (state, gap)
+}
+
+#[test]
+fn bodies_start_outside_of_each_other_and_of_obstacles() {
+    for name in ["stack:20,top_mass=100", "block", "car", "walker", "ragdoll", "pile:6", "servos", "grasp"] {
+        let scene = scene(name);
+        let mut input = Input { dt: 1e-9, ..scene.input.clone() };
+        let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+        scene.direct(0.0, &mut input);
+        crate::step::step(&scene.model, &input, &mut state, &mut work).unwrap();
+        // Rounding of lengths up to a few tens of metres.
+        let depth = work.contacts().iter().map(|c| -c.gap).fold(0.0, f64::max);
+        assert!(depth < 1e-12, "{name}: {depth}");
+    }
+}
+
+#[test]
+fn a_stack_weighs_what_it_should() {
+    let model = scene("stack:4,top_mass=100").model;
+    let masses: Vec<f64> = model.bodies().iter().map(|b| b.mass).collect();
+    for (mass, wanted) in masses.iter().zip([1.0, 1.0, 1.0, 100.0]) {
+        assert!((mass / wanted - 1.0).abs() < 1e-12, "{masses:?}");
+    }
+}
+
+#[test]
+fn a_car_has_servos_dampers_and_loops() {
+    let car = scene("car").model;
+    let motors: Vec<&str> = car.joints().iter().filter(|j| j.motor.is_some()).map(|j| j.name.as_str()).collect();
+    assert_eq!(motors.len(), 5, "{motors:?}: four wheels and the steering");
+    assert_eq!(car.joints().iter().filter(|j| j.slide_spring.stiffness > 0.0).count(), 4);
+    assert_eq!(car.joints().len(), car.bodies().len() + 1, "two loops, and the chassis floats");
+    // The springs carry the chassis: in a second it sinks and drives off.
+    let scene = scene("car");
+    let (state, gap) = after(&scene, 1.0);
+    let chassis = car.find_body("chassis").unwrap().index();
+    let [start, end] = [&scene.state, &state].map(|s| s.bodies[chassis].position);
+    assert!(end.x > start.x + 0.3 && (end.y - start.y).abs() < 0.05, "{start} to {end}");
+    assert!(gap < 1e-8, "{gap}");
+}
+
+#[test]
+fn each_leg_of_the_walker_has_a_servo_two_hinges_a_slider_and_a_loop() {
+    let walker = scene("walker").model;
+    let kinds =
+        |mask, motor: bool| walker.joints().iter().filter(|j| j.mask == mask && j.motor.is_some() == motor).count();
+    use crate::model::JointMask;
+    let found = [kinds(JointMask::HINGE, true), kinds(JointMask::HINGE, false), kinds(JointMask::PRISMATIC, false)];
+    assert_eq!(found, [6, 12, 6]);
+    assert_eq!(walker.joints().len(), walker.bodies().len() - 1 + 6, "the frame floats, six loops");
+}
+
+#[test]
+fn the_walker_walks_upright() {
+    let scene = scene("walker");
+    let (state, gap) = after(&scene, 6.0);
+    let frame = &state.bodies[scene.model.find_body("frame").unwrap().index()];
+    // 23 cm for each half turn, 0.6 turns a second, half a second lost at the start: 1.5 m when no foot slips.
+    assert!(frame.position.x > 1.2, "{}", frame.position);
+    assert!((frame.orientation * DVec3::Y).y > 0.98 && frame.position.z.abs() < 0.3, "{frame:?}");
+    assert!(gap < 1e-8, "{gap}");
+}
+
+#[test]
+fn a_robot_of_servos_stands() {
+    let scene = scene("servos");
+    let (state, gap) = after(&scene, 1.0);
+    let moved = |(a, b): (&crate::model::BodyState, &crate::model::BodyState)| a.position.distance(b.position);
+    let moved = state.bodies.iter().zip(&scene.state.bodies).map(moved).fold(0.0, f64::max);
+    // 60 kg on ankles of 1e4 N·m/rad, the weight some 2 cm before them: about 1 mrad of lean, 2 mm at the head.
+    assert!(moved < 0.01 && gap < 1e-8, "{moved} {gap}");
 }
 
 #[test]
