@@ -5,6 +5,7 @@ pub mod bvh;
 mod character;
 pub mod doctor;
 mod error;
+pub mod export_mjcf;
 mod gltf;
 mod imported;
 pub mod meshes;

@@ -306,3 +306,81 @@ fn passive_swings_agree_with_mujoco() {
         assert!(coarse > 1e-12 && fine < 0.5 * coarse, "{name}: {coarse} m, then {fine} m");
     }
 }
+
+/// A model written as MJCF: MuJoCo reads the bodies with the same inertia, and the kinematics of the model.
+#[test]
+fn exported_models_are_read_by_mujoco_as_they_are() {
+    let Some(_) = python() else { return };
+    let folder = std::env::temp_dir().join(format!("supple-export-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut scenes: Vec<(String, supple::Scene)> = ["robot", "hand", "chain:5", "fourbars:2"]
+        .map(|name| (name.to_owned(), supple::Scene::parse(name).unwrap()))
+        .into();
+    if let Some(assets) = assets() {
+        for name in [
+            "mjcf/humanoid.xml",
+            "mjcf/dm_control/cheetah.xml",
+            "urdf/panda/urdf/panda.urdf",
+            "mjcf/dm_control/hopper.xml",
+        ] {
+            scenes.push((name.to_owned(), supple_assets::open(&assets.join(name)).unwrap().scene));
+        }
+    }
+    for (name, scene) in scenes {
+        let model = &scene.model;
+        let file = folder.join("model.xml");
+        std::fs::write(&file, supple_assets::export_mjcf::export(&name, model, &scene.input).text).unwrap();
+        let reading = ask::<Reading>("mjcf", &file).unwrap().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let robot = mjcf::read(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let built = build(&file, &robot, Base::Fixed).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(reading.bodies.len(), model.bodies().len(), "{name}");
+        for given in &reading.bodies {
+            let body = model.body(model.find_body(&given.name).unwrap());
+            let own = Inertial { mass: body.mass, centre: body.centre_in_link, inertia: body.inertia };
+            let off = difference(&own, &inertial(given));
+            assert!(off < TOLERANCE, "{name} {}: {off}", given.name);
+        }
+        // MuJoCo's poses at random positions are those of the model at the same positions, joint by joint.
+        for sample in &reading.samples {
+            let mut state = model.start();
+            let mut coordinates = supple::model::Coordinates::of(model, &state);
+            let mut rest = sample.positions.as_slice();
+            for joint in &built.joints {
+                let (own, after) = rest.split_at(joint.kind.positions());
+                rest = after;
+                let id = match model.find_joint(&joint.name) {
+                    Some(id) if coordinates.node_of_joint(id).is_some() => id,
+                    _ => continue, // free bodies and joints of several axes: by the reader's own place, below
+                };
+                let model_joint = model.joint(id);
+                if joint.kind == Kind::Ball {
+                    // MuJoCo turns from the start, in link axes: q = q_start · F⁻¹ turn F
+                    let turn = DQuat::from_xyzw(own[1], own[2], own[3], own[0]);
+                    let frame = model_joint.child_from_joint.rotation;
+                    let start = DQuat::from_slice(coordinates.positions_of(id));
+                    (start * frame.conjugate() * turn * frame).write_to_slice(coordinates.positions_of_mut(id));
+                } else {
+                    coordinates.positions_of_mut(id)[0] = own[0];
+                }
+            }
+            coordinates.write(model, &mut state);
+            let simple = built.joints.iter().all(|j| model.find_joint(&j.name).is_some());
+            let read_back = built.place(&sample.positions);
+            for (l, given) in sample.poses.iter().enumerate() {
+                let given = up().then(pose(given));
+                assert!(
+                    near(built.link_pose(&read_back, l), given, TOLERANCE),
+                    "{name} {}, read back",
+                    robot.links[l].name
+                );
+                if simple {
+                    let id = model.find_body(&robot.links[l].name).unwrap();
+                    let own = state.bodies[id.index()].pose().then(Pose::at(-model.body(id).centre_in_link));
+                    assert!(near(own, given, 1e-8), "{name} {}: {own:?} {given:?}", robot.links[l].name);
+                }
+            }
+        }
+        println!("{name}: {} bodies, {} joints", reading.bodies.len(), reading.joints.len());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -20,7 +20,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 
 /// Words of the form `area/name` for the areas that have codes.
 fn codes(text: &str) -> BTreeSet<String> {
-    let areas = ["model", "step", "scene", "cli", "take", "studio", "file", "import", "bake", "doctor"];
+    let areas = ["model", "step", "scene", "cli", "take", "studio", "file", "import", "bake", "doctor", "export"];
     let mut found = BTreeSet::new();
     for area in areas {
         for (at, _) in text.match_indices(&format!("{area}/")) {
