@@ -100,8 +100,9 @@ pub struct Diagnosis {
     pub trial: Trial,
 }
 
-/// A neighbour this many times lighter or heavier is a fault: the default step is tested to a ratio of 10,000.
-const LARGEST_RATIO: f64 = 2e4;
+/// A neighbour this many times lighter or heavier is a fault. The light bodies that importers put between two axes of a link have a
+/// ten-thousandth of it, and hang on links that may be a hundred times heavier: they are none.
+const LARGEST_RATIO: f64 = 1e6;
 /// Sizes of figures and robots in metres.
 const SIZES: Range = Range { min: 0.04, max: 25.0 };
 /// An inertia that differs from that of its shape by this factor along one axis and not along another is not of that shape.

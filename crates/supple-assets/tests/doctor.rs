@@ -109,9 +109,15 @@ fn a_unit_and_an_inertia_are_mended_together() {
     assert!(off < 1e-9, "{off}");
 }
 
+/// A figure with light bodies between its axes, which are no fault.
+fn humanoid() -> Option<Rig> {
+    let scene = open(&assets()?.join("mjcf/humanoid.xml")).unwrap().scene;
+    Some(Rig { name: "humanoid.xml", model: scene.model, input: scene.input })
+}
+
 #[test]
 fn good_rigs_are_well() {
-    for rig in rigs() {
+    for rig in rigs().into_iter().chain(humanoid()) {
         let diagnosis = examine(&rig.model, &rig.input);
         let found: Vec<_> = diagnosis.findings.iter().map(|f| (f.cause, f.part.as_str())).collect();
         println!("{}: {:?} {:?}", rig.name, found, diagnosis.trial);

@@ -15,8 +15,14 @@ use supple_assets::Imported;
 /// Tell what is in a scene: bodies, joints, masses, limits, problems
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf)
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh)
     scene: String,
+    /// Look for what would make it explode, jerk it for two seconds, tell causes and remedies
+    #[arg(long)]
+    doctor: bool,
+    /// Write the model as MJCF, ending .xml
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<std::path::PathBuf>,
     /// Show every body and joint, however many there are
     #[arg(long)]
     all: bool,
@@ -35,6 +41,17 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
     let source = crate::scenes::open_source(&args.scene)?;
     let (scene, file) = (&source.scene, source.file.as_ref());
     let model = &scene.model;
+    let files = output::Files::check(&args.output, &["xml"])?;
+    for path in files.ending("xml") {
+        let exported = supple_assets::export_mjcf::export(&scene.name, model, &scene.input);
+        for note in &exported.notes {
+            terminal.note(format_args!("{}: {}", note.part, note.text));
+        }
+        std::fs::write(path, exported.text).map_err(|e| Error::output(path, &e))?;
+    }
+    if args.doctor {
+        return crate::doctor::run(scene, args.json, terminal);
+    }
     if args.json {
         return output::print_json(&Document { file: file.map(FileEntry::new), ..Document::new(&scene.name, model) });
     }

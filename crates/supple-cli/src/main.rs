@@ -7,6 +7,7 @@ mod assemble;
 mod bench;
 mod compare;
 mod cores;
+mod doctor;
 mod error;
 mod inspect;
 mod output;
@@ -17,6 +18,7 @@ mod settings;
 mod simulate;
 mod table;
 mod terminal;
+mod track;
 mod view;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -91,6 +91,15 @@ pub(crate) fn open(text: &str) -> Result<Scene, Error> {
     open_source(text).map(|source| source.scene)
 }
 
+/// Opens a URDF whose root floats.
+pub(crate) fn open_floating(text: &str) -> Result<Scene, Error> {
+    if !text.to_lowercase().ends_with(".urdf") {
+        return Err(Error::setting("only the root of a URDF can be let float", "leave out --floating"));
+    }
+    let base = supple_assets::robot::Base::Floating;
+    supple_assets::urdf::open_based(Path::new(text), base).map(|file| file.scene).map_err(|e| Error::file(&e))
+}
+
 /// A scene, and the file that it came from.
 pub(crate) struct Source {
     pub(crate) scene: Scene,

@@ -6,6 +6,7 @@ use crate::scenes::Opened;
 use crate::settings::{self, RunArgs, Settings};
 use crate::table::{self, count, figure, fraction, given, grouped};
 use crate::terminal::Terminal;
+use crate::track::{Track, Tracking};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -17,11 +18,17 @@ use supple_assets::Recording;
 /// Run a scene without a window
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf), or a .take file, which is done again
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh), or a .take file, which is done again
     scene: String,
-    /// Follow a clip of the file
-    #[arg(long, value_name = "CLIP")]
+    /// Follow a clip of the file, or a recorded motion
+    #[arg(long, value_name = "CLIP|FILE.bvh")]
     track: Option<String>,
+    /// With --track FILE.bvh, a body and the recorded joint that it follows; may be given again
+    #[arg(long, value_name = "BODY=JOINT", requires = "track")]
+    map: Vec<String>,
+    /// Do not fix the root of a URDF to the world
+    #[arg(long)]
+    floating: bool,
     /// Write a file, by its ending: .glb (baked animation), .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
@@ -64,6 +71,9 @@ struct Report {
     limits_active_max: u32,
     tiers: Tiers,
     corrections: Corrections,
+    /// Of a run with `--track FILE.bvh`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracking: Option<Tracking>,
     settings: Settings,
 }
 
@@ -142,11 +152,17 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
+    let recorded = args.track.as_ref().filter(|track| track.to_lowercase().ends_with(".bvh"));
     let text = match &args.track {
-        Some(clip) => format!("{}#{clip}", args.scene),
-        None => args.scene.clone(),
+        Some(clip) if recorded.is_none() => format!("{}#{clip}", args.scene),
+        _ => args.scene.clone(),
     };
-    let scene = match crate::scenes::open_any(&text)? {
+    let opened = if args.floating {
+        crate::scenes::open_floating(&text).map(Opened::Scene)
+    } else {
+        crate::scenes::open_any(&text)
+    };
+    let scene = match opened? {
         Opened::Scene(scene) => scene,
         Opened::Takes(scene, file) => {
             args.run.refuse_for_take()?;
@@ -162,6 +178,13 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
             return crate::replay::run(&scene, &file, args.json, terminal);
         }
     };
+    let (scene, track) = match recorded {
+        Some(file) => {
+            let (scene, track) = Track::onto(&scene, std::path::Path::new(file), &args.map, terminal)?;
+            (scene, Some(track))
+        }
+        None => (scene, None),
+    };
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
@@ -169,7 +192,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
     let mut recording = files.ending("glb").next().map(|_| Recording::default());
-    let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, terminal)?;
+    let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {
         let baked = crate::scenes::bake(&scene, &recording)?;
@@ -200,6 +223,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
 }
 
 /// The run itself. Only `step` is timed.
+#[allow(clippy::too_many_arguments)] // all that a run takes and gives
 fn simulate(
     scene: &Scene,
     mut input: Input,
@@ -207,6 +231,7 @@ fn simulate(
     steps: usize,
     trajectories: &mut [Trajectory],
     recording: &mut Option<Recording>,
+    mut track: Option<Track>,
     terminal: &Terminal,
 ) -> Result<Report, Error> {
     let model = &scene.model;
@@ -269,6 +294,9 @@ fn simulate(
         if let Some(recording) = recording {
             recording.add(model, &input, &state, Some(&done));
         }
+        if let Some(track) = &mut track {
+            track.measure(&state);
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -297,6 +325,7 @@ fn simulate(
         limits_active_max: most.limits_active,
         tiers,
         corrections,
+        tracking: track.map(|track| track.report(steps)),
         settings,
     })
 }
@@ -363,6 +392,9 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
             figure(residual_max)
         );
         pairs.push(("corrections", text));
+    }
+    if let Some(tracking) = &report.tracking {
+        pairs.extend(tracking.words());
     }
     if !report.finite {
         pairs.push(("finite", "no: a number of the run overflowed".into()));

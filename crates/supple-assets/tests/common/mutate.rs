@@ -75,6 +75,26 @@ const WORDS: [&str; 24] = [
     "é",
 ];
 
+/// What is put in the place of numbers.
+const NUMBERS: [&str; 16] = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "1e308",
+    "-1e308",
+    "1e150",
+    "1e-308",
+    "1e-150",
+    "-0.5",
+    "1e9",
+    "1e-9",
+    "90",
+    "180",
+    "1000000",
+    "3.14159265358979",
+];
+
 /// Damages a good file `count` times and reads each; returns how many were read.
 pub(crate) fn run(format: &Format, count: u64, seed: u64) -> u64 {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -84,11 +104,22 @@ pub(crate) fn run(format: &Format, count: u64, seed: u64) -> u64 {
         random ^= random << 17;
         (random >> 11) as usize % below.max(1)
     };
+    (format.read)(format.seed.as_bytes()).unwrap_or_else(|e| panic!("the good file itself: {e}"));
     let mut taken = 0;
-    for _ in 0..count {
+    for k in 0..count {
         let mut bytes = format.seed.as_bytes().to_vec();
         for _ in 0..1 + next(4) {
             let at = next(bytes.len());
+            // Every other file stays well formed, and has wrong numbers.
+            if k % 2 == 0 {
+                let is_number = |b: &u8| b.is_ascii_digit() || b".-e".contains(b);
+                if let Some(first) = (at..bytes.len()).find(|&k| bytes[k].is_ascii_digit()) {
+                    let start = (0..first).rev().find(|&k| !is_number(&bytes[k])).map_or(0, |k| k + 1);
+                    let end = (first..bytes.len()).find(|&k| !is_number(&bytes[k])).unwrap_or(bytes.len());
+                    bytes.splice(start..end, NUMBERS[next(NUMBERS.len())].bytes());
+                }
+                continue;
+            }
             let to = (at + 1 + next(40)).min(bytes.len());
             match next(6) {
                 0 => bytes[at] = next(256) as u8,
