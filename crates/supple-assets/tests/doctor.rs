@@ -39,8 +39,8 @@ fn rigs() -> Vec<Rig> {
 fn middle(model: &Model) -> BodyId {
     let has_parent = |b: BodyId| model.joints().iter().any(|j| j.child == b && j.parent.is_some());
     let has_child = |b: BodyId| model.joints().iter().any(|j| j.parent == Some(b));
-    let ids = (0..model.bodies().len() as u32).map(BodyId);
-    ids.filter(|&b| has_parent(b) && has_child(b) && !model.body(b).shapes.is_empty()).next_back().unwrap()
+    let mut ids = (0..model.bodies().len() as u32).map(BodyId);
+    ids.rfind(|&b| has_parent(b) && has_child(b) && !model.body(b).shapes.is_empty()).unwrap()
 }
 
 type Break = fn(&mut Parts, &Model);
