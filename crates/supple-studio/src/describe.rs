@@ -2,8 +2,9 @@
 
 use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
+use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Joint, Pose, Range, Scene, Shape, Solver, Stage};
+use supple::{Joint, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
 
 #[derive(Serialize)]
 struct Description<'a> {
@@ -15,6 +16,9 @@ struct Description<'a> {
     bodies: Vec<BodyLine<'a>>,
     joints: Vec<JointLine<'a>>,
     trackers: Vec<TrackerLine<'a>>,
+    obstacles: Vec<ObstacleLine<'a>>,
+    /// What a person may steer the scene by.
+    controls: &'static [&'static str],
     scenes: Vec<SceneLine>,
     solvers: Vec<SolverLine>,
     /// Names of the stages whose times a frame tells.
@@ -46,6 +50,7 @@ enum Solid {
     Cylinder { length: f64, radius: f64 },
     Hull { points: Vec<[f64; 3]> },
     Mesh { vertices: Vec<[f64; 3]>, triangles: Vec<[u32; 3]> },
+    HalfSpace,
 }
 
 /// Position, and rotation as x, y, z, w.
@@ -84,6 +89,13 @@ struct TrackerLine<'a> {
 }
 
 #[derive(Serialize)]
+struct ObstacleLine<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    shape: ShapeLine,
+}
+
+#[derive(Serialize)]
 struct SceneLine {
     name: &'static str,
     parameters: &'static str,
@@ -114,6 +126,10 @@ pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
         body: tracker.body.0,
         point: tracker.point.to_array(),
     });
+    let obstacles = model.obstacles().iter().map(|obstacle| ObstacleLine {
+        name: &obstacle.name,
+        shape: ShapeLine { solid: obstacle_solid(&obstacle.shape), frame: obstacle.pose.into() },
+    });
     let scenes = catalogue().iter().map(|info| SceneLine {
         name: info.name,
         parameters: info.parameters,
@@ -127,6 +143,8 @@ pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
         bodies: bodies.collect(),
         joints: model.joints().iter().map(joint).collect(),
         trackers: trackers.collect(),
+        obstacles: obstacles.collect(),
+        controls: scene.controls(),
         scenes: scenes.collect(),
         solvers: Solver::choices()
             .iter()
@@ -149,6 +167,22 @@ fn joint(joint: &Joint) -> JointLine<'_> {
         angle: ends(joint.limits.angle),
         swing: joint.limits.swing.map(|s| [s.about_y, s.about_z]),
         slide: ends(joint.limits.slide),
+    }
+}
+
+fn obstacle_solid(shape: &ObstacleShape) -> Solid {
+    let mesh = |vertices: &[DVec3], triangles: &[[u32; 3]]| Solid::Mesh {
+        vertices: vertices.iter().map(|p| p.to_array()).collect(),
+        triangles: triangles.to_vec(),
+    };
+    match shape {
+        ObstacleShape::HalfSpace => Solid::HalfSpace,
+        ObstacleShape::Solid(shape) => solid(shape),
+        ObstacleShape::HeightField(field) => {
+            let (vertices, triangles) = field.surface();
+            mesh(&vertices, &triangles)
+        }
+        ObstacleShape::Mesh { vertices, triangles } => mesh(vertices, triangles),
     }
 }
 

@@ -136,7 +136,31 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.vec3(pose.translation);
         out.quat(pose.rotation);
     }
+    contacts(shown, &mut out);
     out.0
+}
+
+/// The contacts of the last part that push, with their forces: those that only came near are left out. None when nothing was computed.
+fn contacts(shown: &Shown<'_>, out: &mut Bytes) {
+    let at = out.0.len();
+    out.u32(0);
+    if shown.flags & STORED != 0 {
+        return;
+    }
+    let mut count = 0u32;
+    // Both lists are in the order of their keys.
+    let mut pushing = shown.state.contacts.iter().peekable();
+    for contact in shown.work.contacts() {
+        while pushing.next_if(|memory| memory.key < contact.key).is_some() {}
+        let Some(memory) = pushing.next_if(|memory| memory.key == contact.key) else { continue };
+        out.u32(contact.a.0);
+        out.vec3(contact.point);
+        out.vec3(contact.normal);
+        out.vec3(memory.first + memory.second);
+        out.f32(contact.friction);
+        count += 1;
+    }
+    out.0[at..at + 4].copy_from_slice(&count.to_le_bytes());
 }
 
 /// The step was not done.

@@ -48,6 +48,8 @@ pub(crate) enum Request {
     Pin { body: u32, on: bool },
     /// Target poses by the name of the tracker; null lets the scene drive that tracker again.
     Targets { poses: BTreeMap<String, Option<TargetPose>> },
+    /// Steer the scene by its controls, each from -1 to 1; null gives them back to the scene.
+    Steer { values: Option<Vec<f64>> },
     /// Open a built-in scene.
     Open { scene: String },
     /// Go to a step of a take.
@@ -71,8 +73,19 @@ pub(crate) enum Request {
 impl Request {
     /// Whether it adds something to the takes that only a person or a device could do again.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Delete, Drag, Pin, Redo, Rename, Set, Targets, Undo};
-        matches!(self, Delete { .. } | Drag { .. } | Pin { .. } | Redo | Rename { .. } | Set(_) | Targets { .. } | Undo)
+        use Request::{Delete, Drag, Pin, Redo, Rename, Set, Steer, Targets, Undo};
+        matches!(
+            self,
+            Delete { .. }
+                | Drag { .. }
+                | Pin { .. }
+                | Redo
+                | Rename { .. }
+                | Set(_)
+                | Steer { .. }
+                | Targets { .. }
+                | Undo
+        )
     }
 }
 

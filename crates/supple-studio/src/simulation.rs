@@ -236,6 +236,8 @@ struct Stage {
     held: Vec<Option<Target>>,
     /// Targets that clients stream in, by tracker.
     tracked: BTreeMap<usize, Target>,
+    /// What a person steers the scene by; `None`: its script does.
+    steering: Option<Vec<f64>>,
     /// Pinned bodies and where they are held.
     pins: BTreeMap<u32, DVec3>,
     /// Pulls by client and pointer.
@@ -451,6 +453,7 @@ impl Simulation {
                 return Ok(Told::Nothing);
             }
             Request::Pin { body, on } => self.stage.pin(body, on)?,
+            Request::Steer { values } => return self.stage.steer(values),
             Request::Targets { poses } => {
                 self.stage.track(poses)?;
                 return Ok(Told::Nothing);
@@ -612,6 +615,7 @@ impl Stage {
             script: true,
             held: Vec::new(),
             tracked: BTreeMap::new(),
+            steering: None,
             pins: BTreeMap::new(),
             drags: BTreeMap::new(),
             turns: BTreeMap::new(),
@@ -705,6 +709,9 @@ impl Stage {
             self.scene.direct(self.now.state.time, input);
         } else {
             input.targets.clone_from(&self.held);
+        }
+        if let Some(values) = &self.steering {
+            self.scene.steer(values, input);
         }
         for (&tracker, &target) in &self.tracked {
             if input.targets.len() <= tracker {
@@ -832,6 +839,30 @@ impl Stage {
             };
         }
         Ok(())
+    }
+
+    fn steer(&mut self, values: Option<Vec<f64>>) -> Result<Told, Refused> {
+        let controls = self.scene.controls();
+        if let Some(values) = &values {
+            if controls.is_empty() {
+                return Err(("studio/value", "the scene has nothing to steer".into()));
+            }
+            if values.len() != controls.len() || !values.iter().all(|x| (-1.0..=1.0).contains(x)) {
+                let names = controls.join(", ");
+                return Err(("studio/value", format!("give a number from -1 to 1 for each of {names}")));
+            }
+        }
+        if values == self.steering {
+            return Ok(Told::Nothing);
+        }
+        let begun = self.fork()?;
+        let forked = begun.is_some();
+        if forked {
+            let label = format!("the new {}", self.timeline.takes()[self.take].name);
+            self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
+        }
+        self.steering = values;
+        Ok(if forked { Told::Status } else { Told::Nothing })
     }
 
     fn check_body(&self, body: u32) -> Result<(), Refused> {

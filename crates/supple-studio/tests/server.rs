@@ -24,7 +24,7 @@ async fn a_scene_is_described_and_moves() {
     assert_eq!(frame.bodies(), bodies);
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
-    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4);
+    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4 + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
 }
 
@@ -59,6 +59,76 @@ async fn frames_tell_loads_angles_and_times() {
     client.say(json!({"type": "seek", "take": 0, "step": 0})).await;
     let start = client.frame_where(|frame| frame.step() == 0).await;
     assert!(start.joint(0)[1].is_nan(), "nothing is known of loads before the first step");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contacts_are_told_with_their_forces() {
+    let address = start("stack:3");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    assert_eq!(scene["obstacles"][0]["shape"], "half_space");
+    assert_eq!(scene["controls"], json!([]));
+    let frame = client.frame_where(|frame| frame.step() > 5).await;
+    // No joints, targets or drags; no other take: the contacts come next.
+    let at = frame.head() + 28 * 3 + 4;
+    let count = frame.u32(at) as usize;
+    assert_eq!(count, 12, "four corners each");
+    assert_eq!(frame.0.len(), at + 4 + 44 * count);
+    // The floor carries three boxes of 1 kg.
+    let up = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4 * 7);
+    let height = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4);
+    let floor: f32 = (0..count).filter(|&k| height(k).abs() < 1e-3).map(up).sum();
+    assert!((floor - 3.0 * 9.81).abs() < 0.1, "{floor} N");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_car_is_steered_and_other_scenes_are_not() {
+    let address = start("car");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    assert_eq!(scene["controls"], json!(["drive", "turn"]));
+    // Backwards, against the script.
+    client.say(json!({"type": "steer", "values": [-1.0, 0.0]})).await;
+    client.frame_where(|frame| frame.position(0)[0] < -0.5).await;
+    for wrong in [json!([1.0]), json!([2.0, 0.0]), json!([0.0, 0.0, 0.0])] {
+        client.say(json!({"type": "steer", "values": wrong})).await;
+        let refusal = client.told("error").await;
+        assert_eq!(refusal["code"], "studio/value", "{refusal}");
+    }
+    client.say(json!({"type": "open", "scene": "pendulum"})).await;
+    client.told("scene").await;
+    client.say(json!({"type": "steer", "values": [0.0, 0.0]})).await;
+    assert!(client.told("error").await["message"].as_str().unwrap().contains("nothing to steer"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_let_go_keeps_its_speed() {
+    let address = start("ragdoll");
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    let torso = scene["bodies"].as_array().unwrap().iter().position(|b| b["name"] == "torso").unwrap();
+    client.say(json!({"type": "pause"})).await;
+    let start = client.frame_where(|frame| !frame.playing()).await;
+    let [x, y, z] = start.position(torso);
+    let mut last = start.step();
+    // Drawn upwards for half a second at 4 m/s, then let go.
+    for k in 1..=30 {
+        let target = [x, y + 4.0 * k as f32 / 60.0, z];
+        client.say(json!({"type": "drag", "body": torso, "point": [0, 0, 0], "target": target, "strength": 4})).await;
+        client.say(json!({"type": "step"})).await;
+        last = client.frame_where(|frame| frame.step() > last).await.step();
+    }
+    client.say(json!({"type": "release"})).await;
+    let mut heights = Vec::new();
+    for _ in 0..4 {
+        client.say(json!({"type": "step"})).await;
+        let frame = client.frame_where(|frame| frame.step() > last).await;
+        last = frame.step();
+        heights.push(frame.position(torso)[1]);
+    }
+    let speed = (heights[3] - heights[0]) * 20.0; // three steps of 1/60 s
+    // It goes on upwards; limbs that trail behind take a share of the momentum.
+    assert!(speed > 1.0, "{speed} m/s");
 }
 
 #[tokio::test(flavor = "multi_thread")]

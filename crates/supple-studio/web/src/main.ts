@@ -1,6 +1,7 @@
 // The studio's page: the latest frame of the server, drawn; what hands do, sent.
 
 import * as THREE from "three";
+import { Cones, floorOf, Obstacles } from "./contacts";
 import { Figure } from "./figure";
 import { Heat } from "./heat";
 import { Instruments } from "./instruments";
@@ -29,6 +30,9 @@ let fresh = false;
 let figure: Figure | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
+let obstacles: Obstacles | null = null;
+const cones = new Cones();
+stage.scene.add(cones.group);
 let hovered: number | null = null;
 /** The body that is red. */
 let marked: number | null = null;
@@ -47,6 +51,7 @@ const layers: Record<Layer, boolean> = {
   ghost: false,
   gaps: false,
   loads: false,
+  contacts: false,
 };
 const instruments = new Instruments();
 
@@ -154,14 +159,20 @@ function setScene(message: SceneMessage): void {
   if (overlay) stage.scene.remove(overlay.group);
   overlay?.dispose();
   overlay = null;
+  if (obstacles) stage.scene.remove(obstacles.group);
+  obstacles?.dispose();
+  held.clear();
+  steered = null;
   figure = new Figure(message);
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
   weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
   const box = figure.startBox();
-  const ground = findGround(box);
-  stage.fit(box, ground);
+  const ground = floorOf(message) ?? findGround(box);
+  obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
+  stage.scene.add(obstacles.group);
+  stage.fit(obstacles.around(box), ground);
   // Loads from a thousandth of about the character's weight up to it.
   const heaviest = 10 ** Math.ceil(Math.log10(weight));
   heats = {
@@ -184,6 +195,7 @@ function applyLayers(): void {
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
   lines.forces.group.visible = layers.forces;
+  cones.group.visible = layers.contacts;
   panel.showLegend(heat());
   fresh = true;
 }
@@ -207,9 +219,22 @@ function show(frame: MovingFrame): void {
   figure.colour(frame, heat(), trouble?.body ?? null);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
+  if (layers.contacts) cones.show(frame, stage.radius, 0.5 * weight);
+  follow(frame);
   showOther(frame);
   panel.setFrame(frame);
   stage.touch();
+}
+
+/** The camera goes along with the first body of a scene that is steered. */
+const seen = new THREE.Vector3();
+let seenIn = -1;
+function follow(frame: MovingFrame): void {
+  if (scene!.controls.length === 0) return;
+  const now = new THREE.Vector3().fromArray(frame.poses);
+  if (seenIn === frame.generation) stage.go(now.clone().sub(seen));
+  seen.copy(now);
+  seenIn = frame.generation;
 }
 
 /** The take that is compared with, as a translucent figure at the same step. */
@@ -260,6 +285,26 @@ function toScreen(point: THREE.Vector3): [number, number] {
   return [((p.x + 1) / 2) * canvas.clientWidth, ((1 - p.y) / 2) * canvas.clientHeight];
 }
 
+// Arrow keys steer a scene that has controls: up and down drive, left and right turn. With Alt they turn the camera all the same.
+const held = new Set<string>();
+let steered: string | null = null;
+function steer(): void {
+  const between = (plus: string, minus: string) => Number(held.has(plus)) - Number(held.has(minus));
+  const ways: Record<string, number> = { drive: between("ArrowUp", "ArrowDown"), turn: between("ArrowLeft", "ArrowRight") };
+  const values = scene!.controls.map((name) => ways[name] ?? 0);
+  if (String(values) === steered) return;
+  steered = String(values);
+  link.send({ type: "steer", values });
+}
+canvas.addEventListener("keyup", (event) => {
+  if (held.delete(event.key)) steer();
+});
+canvas.addEventListener("blur", () => {
+  if (held.size === 0) return;
+  held.clear();
+  steer();
+});
+
 // Arrow keys: the camera, or with Shift a pull at the chosen body for as long as they are down.
 let keyPull: { body: number; point: THREE.Vector3; target: THREE.Vector3 } | null = null;
 const KEY_POINTER = 1;
@@ -272,6 +317,10 @@ canvas.addEventListener("keydown", (event) => {
   }
   if (!way) return;
   event.preventDefault();
+  if (scene && scene.controls.length > 0 && !event.shiftKey && !event.altKey) {
+    held.add(event.key);
+    return steer();
+  }
   if (!event.shiftKey) return stage.turn(-0.1 * way[0], -0.1 * way[1], 1);
   if (panel.chosen === null) return panel.notify("Choose a body first: N takes the next one.", "info");
   if (!figure) return;
@@ -342,6 +391,10 @@ window.supple = {
   /** Of the last drawn frame: time of the page's script and of the drawing [ms], and draw calls, shadows included. */
   get cost() {
     return { ...cost, calls: stage.renderer.info.render.calls };
+  },
+  /** Contacts whose cones are drawn, and how many of them slide. */
+  get cones() {
+    return cones.shown;
   },
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {

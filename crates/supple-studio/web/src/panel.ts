@@ -6,8 +6,8 @@ import type { Instruments } from "./instruments";
 import { figure } from "./plots";
 import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 
-export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads";
-const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads"];
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts";
+const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts"];
 /** Layers that colour the bodies: one at a time. */
 const COLOURING: Layer[] = ["gaps", "loads"];
 

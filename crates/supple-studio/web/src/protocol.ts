@@ -14,6 +14,9 @@ export type Shape = { frame: Frame3 } & (
   | { shape: "mesh"; vertices: [number, number, number][]; triangles: [number, number, number][] }
 );
 
+/** What bodies touch and cannot move. Everything below the plane of a half-space is solid. */
+export type Obstacle = { name: string } & (Shape | { shape: "half_space"; frame: Frame3 });
+
 export interface Joint {
   name: string;
   kind: string;
@@ -35,6 +38,9 @@ export interface SceneMessage {
   bodies: { name: string; mass: number; start: Frame3; shapes: Shape[] }[];
   joints: Joint[];
   trackers: { name: string; body: number; point: [number, number, number] }[];
+  obstacles: Obstacle[];
+  /** What a person may steer the scene by, each from -1 to 1. */
+  controls: string[];
   scenes: { name: string; parameters: string; summary: string }[];
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
@@ -165,6 +171,8 @@ export interface MovingFrame {
   stored: boolean;
   /** Poses of the take that is compared with, at the same step. */
   other: Float32Array | null;
+  /** Contacts that push: the force is that on the body. */
+  pushes: { body: number; point: Float32Array; normal: Float32Array; force: Float32Array; friction: number }[];
 }
 
 /** Where a joint's numbers stand among its eight: gap [m], force [N], rotation vector [rad] and torque [N·m] in the joint's frame. */
@@ -204,6 +212,14 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
   const others = u32(at);
   at += 4;
   const other = others > 0 ? floats(7 * others) : null;
+  const pushes = [];
+  const count = at + 4 <= buffer.byteLength ? u32(at) : 0;
+  at += 4;
+  for (let k = 0; k < count; k++) {
+    const body = u32(at);
+    at += 4;
+    pushes.push({ body, point: floats(3), normal: floats(3), force: floats(3), friction: floats(1)[0]! });
+  }
   const index = (at: number) => (u32(at) === 0xffffffff ? null : u32(at));
   return {
     playing: (flags & 1) !== 0,
@@ -239,5 +255,6 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     targets: targetList,
     drags: dragList,
     other,
+    pushes,
   };
 }

@@ -148,6 +148,19 @@ export class Stage {
   }
 
   /** The whole character in view again. */
+  /** Takes camera, light and ground along. */
+  go(by: THREE.Vector3): void {
+    const level = by.clone().setY(0);
+    for (const object of [this.camera, this.sun, this.sun.target, this.rim, this.rim.target]) object.position.add(level);
+    for (const mesh of [this.shade, this.grid]) mesh.position.add(level);
+    (this.grid.material.uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
+    this.controls.target.add(level);
+    this.home.target.add(level);
+    this.home.position.add(level);
+    this.controls.update();
+    this.touch();
+  }
+
   goHome(): void {
     if (stillness.matches) return this.place(this.home.target, this.home.position);
     this.way = { since: performance.now(), target: this.controls.target.clone(), position: this.camera.position.clone() };
