@@ -18,8 +18,9 @@ use supple::{
 const GRAVITY: f64 = 9.81;
 /// A critically damped spring of frequency ω is within 2 % after this over ω: (1 + x) e⁻ˣ = 0.02.
 const CRITICAL: f64 = 5.834;
-/// How fast a body follows its clip at strength 1 \[rad/s\].
-const FOLLOW: f64 = 6.0;
+/// How fast a body follows its clip at strength 1, and its turning \[rad/s\]: soft enough to be pushed aside, fast enough to look.
+const FOLLOW: f64 = 7.0;
+const FOLLOW_TURN: f64 = 30.0;
 /// How far the hold of a root gives way under the whole character \[m\].
 const HOLD_SAG: f64 = 0.01;
 
@@ -102,16 +103,22 @@ impl Rig {
         // By body, in order: what follows clips. Then one hold for each root.
         for (i, bone) in self.bones.iter().enumerate() {
             let (centre, inertia) = centre_and_inertia(bone);
-            let moment = inertia.x_axis.x.max(inertia.y_axis.y).max(inertia.z_axis.z);
-            let (stiffness, damping) = (bone.strength * FOLLOW * FOLLOW, 2.0 * bone.strength.sqrt() * FOLLOW);
+            // About its joint, where it turns.
+            let moment = largest_moment(inertia) + bone.mass * centre.length_squared();
+            // k = s m ω², c = 2 m ω √s: critical at every strength
+            let spring = |inertia: f64, omega: f64| {
+                (bone.strength * inertia * omega * omega, 2.0 * bone.strength.sqrt() * inertia * omega)
+            };
+            let (stiffness, damping) = spring(bone.mass, FOLLOW);
+            let (rotation_stiffness, rotation_damping) = spring(moment, FOLLOW_TURN);
             builder.tracker(TrackerSpec {
                 name: bone.name.clone(),
                 body: bodies[i].into(),
                 point: centre,
-                stiffness: bone.mass * stiffness,
-                damping: bone.mass * damping,
-                rotation_stiffness: moment * stiffness,
-                rotation_damping: moment * damping,
+                stiffness,
+                damping,
+                rotation_stiffness,
+                rotation_damping,
             });
         }
         for (i, bone) in self.bones.iter().enumerate().filter(|(_, bone)| bone.parent.is_none()) {

@@ -5,6 +5,7 @@ use super::names::{self, Class, Side};
 use super::{Bone, JointFrom, Sampled, Turn, leftward};
 use crate::Note;
 use glam::{DMat3, DQuat, DVec3};
+use std::f64::consts::PI;
 use supple::maths::rotation;
 use supple::model::joint::swing_twist;
 use supple::{Range, Shape, SwingEllipse};
@@ -47,8 +48,8 @@ const MARGIN: f64 = 0.1;
 const TELLING: f64 = 0.15;
 /// A joint whose clips turn it this much less about all other axes is a hinge.
 const ONE_AXIS: f64 = 0.2;
-/// The widest swing \[rad\]: just short of turning inside out.
-const WIDEST: f64 = 3.0;
+/// The widest swing that is a limit \[rad\]: near half a turn its direction, and the twist, have no meaning.
+const WIDEST: f64 = 2.6;
 
 /// What the clips make a joint do, as turns of the bone from rest, in world axes at rest.
 struct Seen {
@@ -191,7 +192,7 @@ fn ball(along: DVec3, towards: Option<DVec3>, half: [f64; 3], middle: f64, seen:
     let y = y.unwrap_or_else(|| x.any_orthonormal_vector());
     let frame = DQuat::from_mat3(&DMat3::from_cols(x, y, x.cross(y))).normalize();
     let [bend, side, twist] = half;
-    let mut swing = SwingEllipse { about_y: side.min(WIDEST), about_z: bend.min(WIDEST) };
+    let mut swing = SwingEllipse { about_y: side, about_z: bend };
     let mut twist = Range::new(-twist, twist);
     let (asked_swing, asked_twist) = (swing, twist);
     let rest = std::iter::once(&DQuat::IDENTITY);
@@ -202,12 +203,14 @@ fn ball(along: DVec3, towards: Option<DVec3>, half: [f64; 3], middle: f64, seen:
         let rho = ((s1 / swing.about_y).powi(2) + (s2 / swing.about_z).powi(2)).sqrt();
         if rho > 1.0 {
             let wider = 1.02 * rho;
-            swing = SwingEllipse {
-                about_y: (swing.about_y * wider).min(WIDEST),
-                about_z: (swing.about_z * wider).min(WIDEST),
-            };
+            swing = SwingEllipse { about_y: swing.about_y * wider, about_z: swing.about_z * wider };
         }
         twist = Range::new(twist.min.min(t - MARGIN), twist.max.max(t + MARGIN));
+    }
+    if swing.about_y.max(swing.about_z) > WIDEST || twist.max - twist.min > 2.0 * WIDEST {
+        // Clips that turn it over show no limit.
+        swing = SwingEllipse { about_y: PI, about_z: PI };
+        twist = Range::new(f64::NEG_INFINITY, f64::INFINITY);
     }
     let same = swing == asked_swing && twist == asked_twist;
     let from = if same || seen.largest < 1e-9 { JointFrom::Name } else { JointFrom::NameAndClips };

@@ -1,0 +1,104 @@
+//! Baked files: opened again, the motion is there and all else is as it was.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use supple::{Scene, Work, step};
+use supple_assets::{BakeSettings, Character, Recording, bake_scene};
+
+fn asset(name: &str) -> Option<PathBuf> {
+    let Ok(folder) = std::env::var("SUPPLE_ASSETS") else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return None;
+    };
+    Some(Path::new(&folder).join("gltf").join(name))
+}
+
+/// JSON and binary chunk of a .glb.
+fn parts(glb: &[u8]) -> (Value, Vec<u8>) {
+    let word = |at: usize| u32::from_le_bytes(glb[at..at + 4].try_into().unwrap()) as usize;
+    let json = word(12);
+    assert_eq!(word(8), glb.len());
+    (serde_json::from_slice(&glb[20..20 + json]).unwrap(), glb[28 + json..].to_vec())
+}
+
+fn record(scene: &Scene, steps: usize) -> Recording {
+    let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+    let mut recording = Recording::default();
+    recording.add(&scene.model, &input, &state, None);
+    for _ in 0..steps {
+        scene.direct(state.time, &mut input);
+        let report = step(&scene.model, &input, &mut state, &mut work).unwrap();
+        recording.add(&scene.model, &input, &state, Some(&report));
+    }
+    recording
+}
+
+#[test]
+fn a_baked_file_keeps_all_it_had_and_plays_the_motion() {
+    for name in ["CesiumMan.glb", "mannequiny.glb", "RiggedSimple.glb", "RecursiveSkeletons.glb"] {
+        let Some(path) = asset(name) else { return };
+        let character = Character::open(&path).unwrap();
+        let imported = character.imported("test").unwrap();
+        let scene = &imported.scene;
+        let recording = record(scene, 60);
+        let settings = BakeSettings::default();
+        let baked = character.bake(&scene.model, &recording, "simulated", &settings);
+        assert!(baked.notes.is_empty(), "{name}: {:?}", baked.notes);
+
+        // Every part of the file is there as it was, but for matrices of nodes that now move.
+        let (before, binary_before) = parts(&std::fs::read(&path).unwrap());
+        let (after, binary_after) = parts(&baked.bytes);
+        assert_eq!(binary_after[..binary_before.len()], binary_before[..], "{name}");
+        for (key, value) in before.as_object().unwrap() {
+            let now = &after[key];
+            match value {
+                Value::Array(list) if key != "buffers" => {
+                    for (i, entry) in list.iter().enumerate() {
+                        let moved = key == "nodes" && entry.get("matrix").is_some() && now[i].get("matrix").is_none();
+                        assert!(moved || now[i] == *entry, "{name}: {key}[{i}]");
+                    }
+                }
+                _ if key != "buffers" => assert_eq!(now, value, "{name}: {key}"),
+                _ => {}
+            }
+        }
+        let animations = before["animations"].as_array().map_or(0, Vec::len);
+        assert_eq!(after["animations"].as_array().unwrap().len(), animations + 1);
+        let quality = &after["animations"][animations]["extras"]["supple"];
+        assert_eq!(quality["gap"].as_array().unwrap().len(), 61);
+        assert_eq!(quality["penetration"].as_array().unwrap().len(), 61);
+
+        // Opened again, the new clip has the bodies where the simulation had them.
+        let again = Character::from_bytes(&path, baked.bytes).unwrap().imported("again").unwrap();
+        let clip = again.clips.last().unwrap();
+        assert_eq!(clip.name(), "simulated");
+        assert!((clip.seconds() - 1.0).abs() < 1e-6);
+        let mut state = scene.state.clone();
+        let (mut input, mut work) = (scene.input.clone(), Work::new(&scene.model));
+        for frame in 1..=60 {
+            scene.direct(state.time, &mut input);
+            step(&scene.model, &input, &mut state, &mut work).unwrap();
+            for (i, body) in state.bodies.iter().enumerate() {
+                let pose = clip.at(f64::from(frame) / 60.0, i).pose;
+                let link = &again.links[i];
+                assert_eq!(scene.model.bodies()[i].name, link.name);
+                // Tolerances add up along the longest branch (20 bones); the far ends are metres away in some files.
+                let angle = pose.rotation.angle_between(body.orientation);
+                assert!(angle < 21.0 * settings.angle, "{name}, {}: {angle} rad", link.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn built_in_scenes_bake_too() {
+    let scene = Scene::parse("hand").unwrap();
+    let baked = bake_scene(&scene.model, &record(&scene, 30), "hand", &BakeSettings::default());
+    let (json, binary) = parts(&baked.bytes);
+    assert_eq!(json["nodes"].as_array().unwrap().len(), 16);
+    assert_eq!(json["animations"][0]["channels"].as_array().unwrap().len(), 32);
+    assert!(binary.len() >= json["buffers"][0]["byteLength"].as_u64().unwrap() as usize);
+    // What was written can be read: every animated node is a body again.
+    let again = Character::from_bytes(Path::new("hand.glb"), baked.bytes).unwrap();
+    assert_eq!(again.rig.bones.len(), 16);
+}
