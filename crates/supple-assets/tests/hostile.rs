@@ -1,0 +1,77 @@
+//! Damaged and hostile files: an error with a place and a remedy, never a panic, a hang or much memory.
+
+#[path = "common/allocator.rs"]
+mod allocator;
+#[path = "common/damage.rs"]
+mod damage;
+
+use damage::{Random, damaged, open, small};
+use std::time::{Duration, Instant};
+use supple_assets::Character;
+
+#[test]
+fn twenty_thousand_damaged_files() {
+    let mut bases = vec![small()];
+    if let Ok(folder) = std::env::var("SUPPLE_ASSETS") {
+        let folder = std::path::Path::new(&folder).join("gltf");
+        bases.extend(
+            ["SimpleSkin.gltf", "RiggedSimple.glb", "InterpolationTest.glb"]
+                .map(|f| std::fs::read(folder.join(f)).unwrap()),
+        );
+    }
+    for base in &bases {
+        open(base.clone()).unwrap();
+    }
+    let (mut opened, mut slowest) = (0, Duration::ZERO);
+    for seed in 0..20_000u64 {
+        let mut random = Random(seed);
+        let file = damaged(&bases[random.below(bases.len())], &mut random);
+        let start = Instant::now();
+        allocator::reset();
+        match open(file) {
+            Ok(()) => opened += 1,
+            Err(error) => assert!(!error.what.is_empty() && !error.remedy.is_empty(), "seed {seed}: {error}"),
+        }
+        slowest = slowest.max(start.elapsed());
+        assert!(allocator::peak() < 1 << 30, "seed {seed}: {} bytes", allocator::peak());
+    }
+    // A file is opened in milliseconds; five seconds is a hang on any machine.
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    // The damage is neither always fatal nor always harmless.
+    assert!((1_000..19_000).contains(&opened), "{opened}");
+}
+
+/// The small file with one piece of text replaced.
+fn with(from: &str, to: &str) -> Vec<u8> {
+    let text = String::from_utf8(small()).unwrap();
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1).into_bytes()
+}
+
+#[test]
+fn each_fault_is_told_with_its_place() {
+    let cases = [
+        (r#""children":[2]"#, r#""children":[2,2]"#, "file/hierarchy", "nodes[2]"),
+        (r#""children":[2]"#, r#""children":[9]"#, "file/reference", "nodes[1].children"),
+        (r#""name":"knee""#, r#""name":"knee","children":[1]"#, "file/hierarchy", "nodes[1]"),
+        (r#""count":10,"type":"VEC3""#, r#""count":4000000000,"type":"VEC3""#, "file/size", ""),
+        (r#""count":10,"type":"VEC3""#, r#""count":1000000,"type":"VEC3""#, "file/accessor", "accessors[0]"),
+        (r#""joints":[1,2]"#, r#""joints":[1,77]"#, "file/reference", "skins[0].joints"),
+        (r#""joints":[1,2]"#, r#""joints":[1]"#, "file/reference", "meshes[0].primitives[0]"),
+        (r#""translation":[0,1,0]"#, r#""translation":[0,1e300,0]"#, "file/number", "nodes[2]"),
+        (r#""rotation":[0,0,0,1]"#, r#""rotation":[0,0,0,0]"#, "file/number", "nodes[2]"),
+        (r#""interpolation":"LINEAR""#, r#""interpolation":"BEZIER""#, "file/animation", "animations[0].channels[0]"),
+        (r#""skin":0,"#, "", "", ""),
+        (r#""byteLength":572"#, r#""byteLength":573"#, "file/buffer", "buffers[0]"),
+    ];
+    for (from, to, code, place) in cases {
+        let result = Character::from_bytes(std::path::Path::new("strip.gltf"), with(from, to));
+        match result {
+            Ok(_) => assert_eq!(code, "", "{to} was taken"),
+            Err(error) => {
+                assert_eq!(error.code, code, "{to}: {error}");
+                assert!(error.place.as_deref().unwrap_or_default().starts_with(place), "{to}: {error}");
+            }
+        }
+    }
+}
