@@ -18,11 +18,13 @@ pub mod robot;
 mod skeleton;
 pub mod urdf;
 mod xml;
+mod scene;
 
 pub use character::Character;
 pub use error::{FileError, Note};
 pub use gltf::{BakeSettings, Baked, bake_scene};
 pub use imported::{Carried, DrawnMesh, Imported, Link};
-pub use open::open;
+pub use open::{character, open};
 pub use recording::{Quality, Recording};
 pub use rig::{Bone, Class, JointFrom, Rig, Turn};
+pub use scene::scene_schema;

@@ -13,6 +13,7 @@ mod inspect;
 mod output;
 mod render;
 mod replay;
+mod rig;
 mod scenes;
 mod settings;
 mod simulate;
@@ -47,6 +48,7 @@ enum Command {
     Assemble(assemble::AssembleArgs),
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
+    Rig(rig::RigArgs),
     Inspect(inspect::InspectArgs),
     Scenes(scenes::ScenesArgs),
     /// Print a completion script for a shell
@@ -86,6 +88,7 @@ fn run() -> Result<ExitCode, Error> {
         Some(Command::Assemble(args)) => assemble::run(args, &terminal)?,
         Some(Command::Compare(args)) => compare::run(args, &terminal)?,
         Some(Command::Bench(args)) => bench::run(args, &terminal)?,
+        Some(Command::Rig(args)) => rig::run(args, &terminal)?,
         Some(Command::Inspect(args)) => inspect::run(args, &terminal)?,
         Some(Command::Scenes(args)) => scenes::run(args, &terminal)?,
         Some(Command::Completions { shell }) => completions(*shell)?,

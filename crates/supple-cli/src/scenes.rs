@@ -10,7 +10,7 @@ use std::path::Path;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Scene, State};
-use supple_assets::{BakeSettings, Baked, Character, Imported, Recording, bake_scene};
+use supple_assets::{BakeSettings, Baked, Imported, Recording, bake_scene};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -126,12 +126,14 @@ pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
 pub(crate) fn bake(scene: &Scene, recording: &Recording) -> Result<Baked, Error> {
     let settings = BakeSettings::default();
     let (path, _) = split_clip(&scene.name);
-    let lower = path.to_lowercase();
-    if is_file(path) && [".glb", ".gltf"].iter().any(|ending| lower.ends_with(ending)) {
-        let character = Character::open(Path::new(path)).map_err(|e| Error::file(&e))?;
-        return Ok(character.bake(&scene.model, recording, "supple", &settings));
-    }
-    Ok(bake_scene(&scene.model, recording, &scene.name, &settings))
+    let character = match is_file(path) {
+        true => supple_assets::character(Path::new(path)).map_err(|e| Error::file(&e))?,
+        false => None,
+    };
+    Ok(match character {
+        Some(character) => character.bake(&scene.model, recording, "supple", &settings),
+        None => bake_scene(&scene.model, recording, &scene.name, &settings),
+    })
 }
 
 /// `FILE#CLIP` as its parts.

@@ -139,6 +139,9 @@ impl Rig {
         if let Some(height) = self.floor {
             builder.obstacle(ObstacleSpec::floor("floor", height));
         }
+        for obstacle in &self.obstacles {
+            builder.obstacle(obstacle.clone());
+        }
         for (a, b) in overlaps {
             builder.no_collision(*a, *b);
         }

@@ -13,7 +13,7 @@ use crate::gltf::{Clip, Document, SkinnedMesh, rigid};
 use crate::{FileError, Note};
 use glam::{DAffine3, DQuat, DVec3};
 use names::Side;
-use supple::{Pose, Range, Shape, SwingEllipse};
+use supple::{ObstacleSpec, Pose, Range, Shape, SwingEllipse};
 
 /// The plan of a character's physics.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Rig {
     pub bones: Vec<Bone>,
     /// The height of the floor \[m\]; `None`: there is none.
     pub floor: Option<f64>,
+    /// What stands around.
+    pub obstacles: Vec<ObstacleSpec>,
     /// By node of the file: the bone that carries it, if any.
     pub(crate) bone_of_node: Vec<Option<usize>>,
     /// The clips as poses of the bones' frames.
@@ -215,7 +217,7 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         let text = format!("the character is {size:.3} m high: glTF is in metres; scale it if that was not meant");
         notes.push(Note { code: "import/scale", part: "scene".into(), text });
     }
-    Ok(Rig { bones, floor, bone_of_node, clips, notes })
+    Ok(Rig { bones, floor, obstacles: Vec::new(), bone_of_node, clips, notes })
 }
 
 /// The nodes that may become bodies: joints of skins; without any, nodes that clips or physics move.

@@ -33,7 +33,7 @@ use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
 use glam::{DMat3, DQuat, DVec3};
-pub use motion::{Ending, Motion, Moved};
+pub use motion::{Ending, Motion, Moved, Push};
 use parameters::Parameters;
 use std::sync::Arc;
 
@@ -89,6 +89,8 @@ enum Script {
     Drive(car::Drive),
     /// A hand closes, lifts and shakes.
     Lift(grasp::Lift),
+    /// Bodies are pushed for a while, beside what another script gives.
+    Pushed(Box<Script>, motion::Pushes),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -379,6 +381,14 @@ impl Scene {
         Some(self)
     }
 
+    /// The same scene with pushes beside what directs it.
+    pub fn pushed(mut self, pushes: Vec<Push>) -> Scene {
+        let pushes = motion::Pushes::new(pushes, self.input.wrenches.len());
+        self.script = Script::Pushed(Box::new(self.script), pushes);
+        self.script.direct(self.state.time, &mut self.input);
+        self
+    }
+
     /// A scene that starts as its model does.
     fn new(model: Model, script: Script) -> Scene {
         Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
@@ -425,6 +435,10 @@ impl Script {
             Script::Walk(walk) => walk.direct(time, input),
             Script::Drive(drive) => drive.direct(time, input),
             Script::Lift(lift) => lift.direct(time, input),
+            Script::Pushed(script, pushes) => {
+                script.direct(time, input);
+                pushes.direct(time, input);
+            }
         }
     }
 }

@@ -200,6 +200,43 @@ impl Follow {
     }
 }
 
+/// A force on a body for a while.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Push {
+    /// The body, pushed at its centre of mass.
+    pub body: BodyId,
+    /// When it begins \[s\].
+    pub from: f64,
+    /// When it ends \[s\].
+    pub to: f64,
+    /// World axes \[N\].
+    pub force: DVec3,
+}
+
+/// Pushes, as wrenches after those of another script.
+#[derive(Clone, Debug)]
+pub(super) struct Pushes {
+    pushes: Vec<Push>,
+    /// Wrenches that come before.
+    before: usize,
+}
+
+impl Pushes {
+    pub(super) fn new(pushes: Vec<Push>, before: usize) -> Pushes {
+        Pushes { pushes, before }
+    }
+
+    /// The mean force over the step, so that every step length gives the same impulse.
+    pub(super) fn direct(&self, time: f64, input: &mut Input) {
+        let (start, end) = (time, time + input.dt);
+        let all = entries(&mut input.wrenches, self.before + self.pushes.len(), (BodyId(0), Wrench::ZERO));
+        for (wrench, push) in all[self.before..].iter_mut().zip(&self.pushes) {
+            let share = ((push.to.min(end) - push.from.max(start)) / (end - start)).clamp(0.0, 1.0);
+            *wrench = (push.body, Wrench::new(push.force * share, DVec3::ZERO));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

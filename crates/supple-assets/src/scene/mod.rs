@@ -1,0 +1,378 @@
+//! Scene files: a character, what is changed of its rig, what stands around it and what happens to it.
+
+mod schema;
+mod write;
+
+use crate::rig::Rig;
+use crate::{Character, FileError, Imported, JointFrom, Turn};
+use glam::{DQuat, DVec3};
+use schema::{BoneEdit, FloorEdit, JointKind, ObstacleEdit, SceneFile};
+use std::ops::Range as Span;
+use std::path::Path;
+use supple::maths::rotation;
+use supple::scenes::Push;
+use supple::{BodyState, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse};
+
+/// The JSON schema of scene files, for editors.
+pub fn scene_schema() -> String {
+    let schema = schemars::schema_for!(SceneFile);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// A scene file in memory, to say where in it something is wrong.
+struct Text<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Text<'_> {
+    fn wrong(&self, span: Span<usize>, what: impl Into<String>, remedy: impl Into<String>) -> FileError {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        FileError::new("file/scene", self.path, what, remedy).at(format!("line {line}, column {column}"))
+    }
+}
+
+/// The largest scene file \[bytes\].
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Reads a scene file and all it names.
+pub(crate) fn open(path: &Path) -> Result<Imported, FileError> {
+    let (character, text, file) = read(path)?;
+    let text = Text { path, text: &text };
+    finish(&character, &text, &file)
+}
+
+/// The character of a scene file, with its changes, for a bake.
+pub(crate) fn character(path: &Path) -> Result<Character, FileError> {
+    read(path).map(|(character, ..)| character)
+}
+
+fn read(path: &Path) -> Result<(Character, String, SceneFile), FileError> {
+    let cannot = |e: std::io::Error| {
+        FileError::new(
+            "file/read",
+            path,
+            format!("cannot read it: {}", e.kind()),
+            "check that it exists and may be read",
+        )
+    };
+    let size = std::fs::metadata(path).map_err(cannot)?.len();
+    if size > MAX_BYTES {
+        let what = format!("it has {size} bytes, more than {MAX_BYTES}");
+        return Err(FileError::new("file/size", path, what, "a scene file names large things, it does not hold them"));
+    }
+    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    let file = parse(path, &text)?;
+    let at = Text { path, text: &text };
+    let name = file.character.file.get_ref();
+    let inside = !name.is_empty() && !Path::new(name).is_absolute();
+    let endings = [".glb", ".gltf"];
+    if !inside || !endings.iter().any(|e| name.to_lowercase().ends_with(e)) {
+        return Err(at.wrong(
+            file.character.file.span(),
+            format!("\"{name}\" is not a .glb or .gltf file beside this one"),
+            "give the path of the character from the folder of the scene file",
+        ));
+    }
+    let mut character = Character::open(&path.parent().unwrap_or(Path::new("")).join(name))?;
+    edit(&mut character.rig, &at, &file)?;
+    Ok((character, text, file))
+}
+
+fn parse(path: &Path, text: &str) -> Result<SceneFile, FileError> {
+    toml::from_str(text).map_err(|e| {
+        let at = Text { path, text };
+        let message = e.message().to_owned();
+        at.wrong(e.span().unwrap_or(0..0), message, "see the guide to scene files, or let your editor use the schema")
+    })
+}
+
+/// Whether a name fits a pattern with `*` and `?`.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut i, mut k, mut star) = (0, 0, None);
+    while k < n.len() {
+        if i < p.len() && (p[i] == '?' || p[i] == n[k]) && p[i] != '*' {
+            (i, k) = (i + 1, k + 1);
+        } else if i < p.len() && p[i] == '*' {
+            star = Some((i, k));
+            i += 1;
+        } else if let Some((at, from)) = star {
+            // The star takes one letter more.
+            star = Some((at, from + 1));
+            (i, k) = (at + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    p[i..].iter().all(|c| *c == '*')
+}
+
+/// The bone of a name, or what is wrong with it.
+fn bone_index(rig: &Rig, text: &Text<'_>, name: &toml::Spanned<String>) -> Result<usize, FileError> {
+    let wanted = name.get_ref();
+    rig.bones.iter().position(|b| b.name == *wanted).ok_or_else(|| {
+        text.wrong(
+            name.span(),
+            format!("there is no bone \"{wanted}\""),
+            "`supple inspect` of the character lists its bones",
+        )
+    })
+}
+
+/// Changes the rig as the file says.
+fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileError> {
+    if let Some(scale) = file.character.mass_scale {
+        if !(scale.is_finite() && scale > 0.0) {
+            return Err(text.wrong(
+                file.character.file.span(),
+                format!("mass_scale is {scale}"),
+                "give a number above 0",
+            ));
+        }
+        rig.bones.iter_mut().for_each(|bone| bone.mass *= scale);
+    }
+    for (pattern, change) in &file.bones {
+        let mut any = false;
+        for bone in rig.bones.iter_mut().filter(|bone| fits(pattern.get_ref(), &bone.name)) {
+            any = true;
+            change_bone(bone, change).map_err(|what| {
+                let what = format!("bone \"{}\": {what}", bone.name);
+                text.wrong(pattern.span(), what, "correct the value, or take it out")
+            })?;
+        }
+        if !any {
+            let what = format!("no bone fits \"{}\"", pattern.get_ref());
+            return Err(text.wrong(pattern.span(), what, "`supple inspect` of the character lists its bones"));
+        }
+    }
+    match file.floor {
+        None | Some(FloorEdit::Present(true)) => {}
+        Some(FloorEdit::Present(false)) => rig.floor = None,
+        Some(FloorEdit::Height(height)) if height.is_finite() => rig.floor = Some(height),
+        Some(FloorEdit::Height(height)) => {
+            return Err(text.wrong(0..0, format!("the floor's height is {height}"), "give metres, or false"));
+        }
+    }
+    for obstacle in &file.obstacles {
+        rig.obstacles.push(obstacle_spec(obstacle).map_err(|what| {
+            let what = format!("obstacle \"{}\": {what}", obstacle.name);
+            text.wrong(0..0, what, "give one of box, sphere or capsule with positive lengths")
+        })?);
+    }
+    Ok(())
+}
+
+fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
+    let shape = match (edit.cuboid, edit.sphere, edit.capsule) {
+        (Some([x, y, z]), None, None) => Shape::cuboid(x, y, z),
+        (None, Some(radius), None) => Shape::sphere(radius),
+        (None, None, Some([length, radius])) => Shape::capsule(length, radius),
+        _ => return Err("it has no shape, or several".into()),
+    };
+    shape.solid().map_err(|fault| fault.to_string())?;
+    let turn = DVec3::from(edit.rotation.map(f64::to_radians));
+    let pose = Pose::new(rotation::exp(turn), DVec3::from(edit.position));
+    if !pose.is_finite() {
+        return Err("its place is not finite".into());
+    }
+    let material = Material { friction: edit.friction.unwrap_or(Material::default().friction), ..Material::default() };
+    Ok(ObstacleSpec::solid(&edit.name, shape).pose(pose).material(material))
+}
+
+/// What is wrong with the change, if anything.
+pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneEdit) -> Result<(), String> {
+    let within = |value: Option<f64>, name: &str, low: f64, high: f64| match value {
+        Some(x) if !(x.is_finite() && x >= low && x <= high) => {
+            Err(format!("{name} is {x}, and must be from {low} to {high}"))
+        }
+        other => Ok(other),
+    };
+    bone.mass = within(change.mass, "mass", 1e-9, 1e9)?.unwrap_or(bone.mass);
+    bone.sag = within(change.sag, "sag", 0.001, 180.0)?.map_or(bone.sag, f64::to_radians);
+    bone.settle = within(change.settle, "settle", 0.001, 1000.0)?.unwrap_or(bone.settle);
+    bone.strength = within(change.strength, "strength", 0.0, 1e6)?.unwrap_or(bone.strength);
+    let pair = |value: Option<[f64; 2]>, name: &str| match value {
+        Some([a, b]) if !(a <= b && a.is_finite() && b.is_finite()) => {
+            Err(format!("{name} is {a} … {b}: the lower end comes first"))
+        }
+        other => Ok(other.map(|[a, b]| Range::new(a.to_radians(), b.to_radians()))),
+    };
+    let (range, twist) = (pair(change.range, "range")?, pair(change.twist, "twist")?);
+    let axis = match change.axis {
+        None => None,
+        Some(axis) => Some(DVec3::from(axis).try_normalize().ok_or("axis has no direction")?),
+    };
+    let swing = match change.swing {
+        None => None,
+        Some([side, bend]) if [side, bend].iter().all(|x| *x > 0.0 && *x <= 180.0) => {
+            Some(SwingEllipse { about_y: side.to_radians(), about_z: bend.to_radians() })
+        }
+        Some([side, bend]) => return Err(format!("swing is {side} × {bend}, and must be above 0 and up to 180")),
+    };
+    match (change.joint, bone.joint) {
+        (Some(JointKind::Hinge), Turn::Ball { frame, swing, .. }) => {
+            // It goes on bending as far as it did.
+            let range = Range::new(-swing.about_z, swing.about_z);
+            bone.joint = Turn::Hinge { axis: frame * DVec3::Z, range };
+        }
+        (Some(JointKind::Ball), Turn::Hinge { axis, range }) => {
+            let x = axis.any_orthonormal_vector();
+            let frame = DQuat::from_mat3(&glam::DMat3::from_cols(x, axis.cross(x), axis)).normalize();
+            let bend = range.max.abs().max(range.min.abs()).clamp(0.02, std::f64::consts::PI);
+            let swing = SwingEllipse { about_y: 0.5, about_z: bend };
+            bone.joint = Turn::Ball { frame, middle: 0.0, swing, twist: Range::new(-0.5, 0.5) };
+        }
+        _ => {}
+    }
+    let given = range.is_some() || twist.is_some() || axis.is_some() || swing.is_some() || change.joint.is_some();
+    match &mut bone.joint {
+        Turn::Hinge { axis: old_axis, range: old_range } => {
+            if swing.is_some() || twist.is_some() {
+                return Err("it is a hinge: give axis and range, or joint = \"ball\"".into());
+            }
+            (*old_axis, *old_range) = (axis.unwrap_or(*old_axis), range.unwrap_or(*old_range));
+        }
+        Turn::Ball { swing: old_swing, twist: old_twist, .. } => {
+            if range.is_some() || axis.is_some() {
+                return Err("it is a ball: give swing and twist, or joint = \"hinge\"".into());
+            }
+            (*old_swing, *old_twist) = (swing.unwrap_or(*old_swing), twist.unwrap_or(*old_twist));
+        }
+    }
+    if given && bone.parent.is_some() {
+        bone.joint_from = JointFrom::Scene;
+    }
+    Ok(())
+}
+
+/// Pose, clip, pushes and settings on top of the character's scene.
+fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Imported, FileError> {
+    let mut imported = character.imported(&text.path.to_string_lossy())?;
+    imported.source = text.path.to_owned();
+    let number = |what: String, remedy: &str| text.wrong(0..0, what, remedy);
+    let input = &mut imported.scene.input;
+    let simulation = &file.simulation;
+    if let Some(dt) = simulation.dt {
+        if !(dt.is_finite() && dt > 0.0 && dt <= 1.0) {
+            return Err(number(format!("dt is {dt}"), "give a length above 0 and up to 1 s"));
+        }
+        input.dt = dt;
+    }
+    if let Some(parts) = simulation.substeps {
+        if !(1..=1000).contains(&parts) {
+            return Err(number(format!("substeps is {parts}"), "give 1 to 1000"));
+        }
+        input.substeps = parts;
+    }
+    if let Some(gravity) = simulation.gravity {
+        if gravity.iter().any(|g| !g.is_finite() || g.abs() > 1e4) {
+            return Err(number("gravity is not finite, or above 10,000 m/s²".into(), "give three numbers in m/s²"));
+        }
+        input.gravity = DVec3::from(gravity);
+    }
+    if simulation.hold == Some(false) {
+        input.targets.fill(None);
+    }
+    let mut turns = vec![DVec3::ZERO; character.rig.bones.len()];
+    for (name, turn) in &file.pose {
+        if turn.iter().any(|x| !x.is_finite() || x.abs() > 360.0) {
+            return Err(text.wrong(name.span(), "an angle is not within 360°", "give degrees"));
+        }
+        turns[bone_index(&character.rig, text, name)?] = DVec3::from(turn.map(f64::to_radians));
+    }
+    if !file.pose.is_empty() {
+        pose(&character.rig, &imported.scene, &turns).clone_into(&mut imported.scene.state);
+    }
+    if let Some(name) = &file.character.track {
+        let clip = imported.clip(name.get_ref()).cloned();
+        let followed = clip.and_then(|clip| imported.following(&clip));
+        imported.scene = followed.ok_or_else(|| {
+            let names = imported.clips.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
+            let what = format!("there is no clip \"{}\", or several", name.get_ref());
+            text.wrong(
+                name.span(),
+                what,
+                if names.is_empty() { "the file has none".to_owned() } else { format!("it has {names}") },
+            )
+        })?;
+        imported.scene.name = text.path.to_string_lossy().into_owned();
+    }
+    let mut pushes = Vec::new();
+    for push in &file.pushes {
+        let body = bone_index(&character.rig, text, &push.bone)?;
+        let good =
+            push.from.is_finite() && push.to.is_finite() && push.force.iter().all(|f| f.is_finite() && f.abs() < 1e9);
+        if !good {
+            return Err(text.wrong(push.bone.span(), "a time or force is not finite", "give seconds and newtons"));
+        }
+        let body = supple::BodyId(body as u32);
+        pushes.push(Push { body, from: push.from, to: push.to, force: DVec3::from(push.force) });
+    }
+    if !pushes.is_empty() {
+        imported.scene = imported.scene.pushed(pushes);
+    }
+    Ok(imported)
+}
+
+/// The state in which bones are turned from rest, each with all that hangs on it.
+fn pose(rig: &Rig, scene: &Scene, turns: &[DVec3]) -> State {
+    let mut state = scene.state.clone();
+    let mut links: Vec<Pose> = Vec::with_capacity(rig.bones.len());
+    for (i, bone) in rig.bones.iter().enumerate() {
+        // What the bone above did to the world at rest, then the bone's own turn about its joint.
+        let above = bone.parent.map_or(Pose::IDENTITY, |p| links[p].then(rig.bones[p].link.inverse()));
+        let turned = Pose::new(rotation::exp(turns[i]) * bone.link.rotation, bone.link.translation);
+        let link = above.then(turned);
+        let centre = scene.model.bodies()[i].centre_in_link;
+        state.bodies[i] = BodyState::at_rest(link.then(Pose::at(centre)));
+        links.push(link);
+    }
+    state.recount_turns(&scene.model);
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit() {
+        for (pattern, name) in [
+            ("arm*", "arm.l"),
+            ("*.l", "hand.l"),
+            ("?humb_0*", "thumb_01.r"),
+            ("*", ""),
+            ("a*b*c", "aXbYbZc"),
+            ("arm", "arm"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("arm", "arm.l"), ("*.l", "hand.r"), ("?", ""), ("a*b", "acd"), ("", "a")] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn faults_have_line_and_column() {
+        let fault = |text: &str| parse(Path::new("scene.toml"), text).expect_err(text);
+        let error = fault("[character]\nfile = \"a.glb\"\n[bones.arm]\nmas = 3\n");
+        assert_eq!(error.place.as_deref(), Some("line 4, column 1"));
+        assert!(error.what.contains("mas") && error.what.contains("mass"), "{error}");
+        let error = fault("[character]\nfile = 3\n");
+        assert_eq!(error.place.as_deref(), Some("line 2, column 8"));
+        let error = fault("[character\n");
+        assert_eq!(error.code, "file/scene");
+    }
+
+    #[test]
+    fn the_schema_in_the_documents_is_that_of_the_program() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scene.schema.json");
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(stored, scene_schema(), "write it anew with `supple rig --schema > docs/scene.schema.json`");
+    }
+}

@@ -1,0 +1,119 @@
+//! Scene files: a rig written, changed and read again.
+
+use std::path::{Path, PathBuf};
+use supple::glam::DVec3;
+use supple::{JointMask, Work, step};
+use supple_assets::{Character, FileError, Imported, open};
+
+#[allow(dead_code)]
+#[path = "common/mutate.rs"]
+mod mutate;
+
+/// A folder of its own with the small character in it.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("supple-scenes-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("strip.gltf"), mutate::small()).unwrap();
+    folder
+}
+
+fn scene(name: &str, text: &str) -> Result<Imported, FileError> {
+    let folder = folder(name);
+    std::fs::write(folder.join("scene.toml"), text).unwrap();
+    let result = open(&folder.join("scene.toml"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    result
+}
+
+#[test]
+fn a_rig_written_and_read_again_is_the_same() {
+    let folder = folder("again");
+    let plain = open(&folder.join("strip.gltf")).unwrap();
+    let text = Character::open(&folder.join("strip.gltf")).unwrap().scene_file("strip.gltf");
+    std::fs::write(folder.join("scene.toml"), &text).unwrap();
+    let again = open(&folder.join("scene.toml")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let (a, b) = (&plain.scene.model, &again.scene.model);
+    assert_eq!(a.bodies().len(), b.bodies().len());
+    for (x, y) in a.joints().iter().zip(b.joints()) {
+        assert_eq!((&x.name, x.mask), (&y.name, y.mask));
+        // Numbers are written with five digits after the point.
+        assert!((x.rotation_spring.stiffness / y.rotation_spring.stiffness - 1.0).abs() < 1e-4);
+        assert!((x.limits.angle.unwrap().max - y.limits.angle.unwrap().max).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn every_part_of_a_scene_file_acts() {
+    let text = r#"
+floor = -0.5
+[character]
+file = "strip.gltf"
+[bones."*"]
+mass = 2.0
+[bones.knee]
+mass = 0.5
+sag = 90.0
+joint = "hinge"
+axis = [0.0, 0.0, 2.0]
+range = [-10.0, 120.0]
+[pose]
+knee = [0.0, 0.0, 45.0]
+[[obstacles]]
+name = "step"
+box = [1.0, 0.2, 1.0]
+position = [2.0, 0.1, 0.0]
+[[pushes]]
+bone = "knee"
+from = 0.5
+to = 0.525
+force = [0.0, 0.0, 300.0]
+[simulation]
+dt = 0.01
+gravity = [0.0, -1.6, 0.0]
+"#;
+    let imported = scene("parts", text).unwrap();
+    let scene = &imported.scene;
+    let body = |name: &str| scene.model.body(scene.model.find_body(name).unwrap());
+    assert_eq!((body("hip").mass, body("knee").mass), (2.0, 0.5), "the more exact name wins: it comes later");
+    let joint = &scene.model.joints()[0];
+    assert_eq!(joint.mask, JointMask::HINGE);
+    assert!((scene.state.joints[0].angle - 45f64.to_radians()).abs() < 1e-6, "{}", scene.state.joints[0].angle);
+    assert!((joint.limits.angle.unwrap().max - 120f64.to_radians()).abs() < 1e-12);
+    assert_eq!(scene.model.obstacles().len(), 2);
+    assert_eq!(scene.model.obstacles()[0].pose.translation.y, -0.5);
+    assert_eq!((scene.input.dt, scene.input.gravity), (0.01, DVec3::new(0.0, -1.6, 0.0)));
+    // 300 N from 0.500 to 0.525 s are 7.5 N·s, whatever the steps.
+    let (mut input, mut state, mut work) = (scene.input.clone(), scene.state.clone(), Work::new(&scene.model));
+    let mut impulse = DVec3::ZERO;
+    for _ in 0..100 {
+        scene.direct(state.time, &mut input);
+        impulse += input.wrenches[0].1.force * input.dt;
+        step(&scene.model, &input, &mut state, &mut work).unwrap();
+    }
+    assert!((impulse - DVec3::new(0.0, 0.0, 7.5)).length() < 1e-9, "{impulse}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_line_and_column() {
+    let head = "[character]\nfile = \"strip.gltf\"\n";
+    let cases = [
+        ("[bones.elbow]\nmass = 1.0\n", "line 3, column 8", "no bone fits \"elbow\""),
+        ("[bones.knee]\nmass = -1.0\n", "line 3, column 8", "mass is -1"),
+        ("[bones.knee]\nweight = 1.0\n", "line 4, column 1", "unknown field `weight`"),
+        ("[bones.knee]\nmass = \"one\"\n", "line 4, column 8", "invalid type"),
+        ("[pose]\nankle = [0.0, 0.0, 1.0]\n", "line 4, column 1", "no bone \"ankle\""),
+        ("[simulation]\ndt = 0.0\n", "line 1", "dt is 0"),
+    ];
+    for (text, place, what) in cases {
+        let error = scene("wrong", &format!("{head}{text}")).expect_err(text);
+        assert_eq!(error.code, "file/scene", "{error}");
+        assert!(error.place.as_deref().unwrap().starts_with(place) && error.what.contains(what), "{text}: {error}");
+    }
+    let error = scene("clip", "[character]\nfile = \"strip.gltf\"\ntrack = \"jump\"\n").unwrap_err();
+    assert_eq!(error.place.as_deref(), Some("line 3, column 9"));
+    assert!(error.remedy.contains("bend"), "{error}");
+    let error = scene("file", "[character]\nfile = \"/etc/hostname\"\n").unwrap_err();
+    assert_eq!(error.place.as_deref(), Some("line 2, column 8"));
+    assert!(open(Path::new("none.toml")).is_err_and(|e| e.code == "file/read"));
+}

@@ -1,0 +1,54 @@
+//! `supple rig`: the physical rig of a character as a scene file.
+
+use crate::error::Error;
+use crate::output::{self, Files};
+use crate::table::count;
+use crate::terminal::Terminal;
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use supple_assets::{Character, scene_schema};
+
+/// Make the physical rig of a character and write it as a scene file that can be edited
+#[derive(Args, Debug)]
+pub(crate) struct RigArgs {
+    /// A rigged character: .glb or .gltf
+    #[arg(required_unless_present = "schema")]
+    file: Option<PathBuf>,
+    /// The scene file to write (.toml); printed when left out
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the JSON schema of scene files, for editors
+    #[arg(long, conflicts_with = "output")]
+    schema: bool,
+}
+
+/// Writes the scene file.
+pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
+    let Some(path) = args.file.as_ref().filter(|_| !args.schema) else {
+        return output::print(|out| out.write_all(scene_schema().as_bytes()));
+    };
+    let files = Files::check(args.output.as_slice(), &["toml"])?;
+    let character = Character::open(path).map_err(|e| Error::file(&e))?;
+    let Some(output) = &args.output else {
+        let text = character.scene_file(&path.to_string_lossy());
+        return output::print(|out| out.write_all(text.as_bytes()));
+    };
+    output::write_text(output, &character.scene_file(&relative(path, output)))?;
+    terminal.note(format_args!("{}: {}", path.display(), count(character.rig.bones.len(), "body", "bodies")));
+    files.tell(terminal);
+    Ok(())
+}
+
+/// The path of a file from the folder of another: `../models/hand.glb`.
+fn relative(file: &Path, from: &Path) -> String {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let folder = from.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Some(file_whole), Some(folder)) = (whole(file), whole(folder)) else {
+        return file.to_string_lossy().into_owned();
+    };
+    let shared = file_whole.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(shared).map(|_| "..".to_owned());
+    let down = file_whole.components().skip(shared).map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
