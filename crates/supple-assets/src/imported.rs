@@ -1,9 +1,11 @@
 //! What every reader makes of a file: a scene, and how its parts belong to those of the file.
 
 use crate::Note;
+use crate::rig::fit;
+use glam::DVec3;
 use std::path::PathBuf;
 use std::sync::Arc;
-use supple::{BodyId, BodyState, Motion, Pose, Scene};
+use supple::{BodyId, BodyState, Input, Model, Motion, Pose, Scene, Target, Twist};
 
 /// A character, robot or motion read from a file, ready to be simulated.
 #[derive(Clone, Debug)]
@@ -83,6 +85,27 @@ impl Imported {
             *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
         }
         state.recount_turns(&model);
+        lower_floor(&model, clip, &mut input);
         Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
+    }
+}
+
+/// A clip that goes below the floor of the pose at rest has the floor a centimetre under its own lowest point.
+fn lower_floor(model: &Model, clip: &Motion, input: &mut Input) {
+    let Some(floor) = model.find_obstacle("floor") else { return };
+    let shapes = model.bodies().iter().map(|body| &body.shapes);
+    let mut lowest = f64::INFINITY;
+    for frame in 0..clip.frames() {
+        for (pose, shapes) in clip.frame(frame).iter().zip(shapes.clone()) {
+            for placed in shapes {
+                lowest = lowest.min(fit::lowest(&placed.shape, &pose.then(placed.body_from_shape)));
+            }
+        }
+    }
+    let built = model.obstacle(floor).pose;
+    if lowest < built.translation.y {
+        let pose = Pose::new(built.rotation, DVec3::new(built.translation.x, lowest - 0.01, built.translation.z));
+        input.obstacles.resize(model.obstacles().len(), None);
+        input.obstacles[floor.index()] = Some(Target { pose, velocity: Twist::ZERO });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use supple::glam::DVec3;
-use supple::{Work, measure, step};
+use supple::{Work, step};
 use supple_assets::{Character, Imported, JointFrom, open};
 
 /// The files, or nothing, aloud, when they are not here.
@@ -52,20 +52,18 @@ fn every_file_holds_its_pose_at_rest() {
         let scene = &imported.scene;
         let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
         let size = extent(&imported);
-        for _ in 0..120 {
+        for k in 0..120 {
             let report = step(&scene.model, &scene.input, &mut state, &mut work).unwrap();
             // Nothing but the plain midpoint rule; joints closed to rounding.
-            assert_eq!((report.fallbacks, report.resorts), (0, 0), "{name}");
+            assert_eq!((report.fallbacks, report.resorts), (0, 0), "{name}, step {k}: {:?}", report.trouble);
             assert!(report.max_joint_gap < 1e-12 * size.max(1.0), "{name}: {}", report.max_joint_gap);
         }
         assert!(state.is_finite(), "{name}");
         for (body, start) in state.bodies.iter().zip(&scene.state.bodies) {
-            // The hold gives way by 1 cm, joints by a few degrees each: no limb goes further than a tenth of the whole.
+            // Springs are wound up by what they carry: the pose is an equilibrium, to rounding of inertias in large files.
             let moved = body.position.distance(start.position);
-            assert!(moved < 0.1 * size + 0.011, "{name}: {moved} of {size}");
+            assert!(moved < 1e-6 * size, "{name}: {moved} of {size}");
         }
-        let motion = measure::energy(&scene.model, &scene.input, &state).kinetic / scene.model.mass();
-        assert!(motion < 1e-3, "{name} still moves: {motion} J/kg");
     }
 }
 
@@ -114,8 +112,10 @@ fn shapes_lie_within_what_is_drawn() {
             let inside = centre.cmpge(low - slack).all() && centre.cmple(high + slack).all();
             assert!(inside, "{name}: {} at {centre}", body.name);
         }
-        // The floor is under the lowest vertex.
-        assert!((imported.scene.model.obstacles()[0].pose.translation.y - low.y).abs() < 1e-6, "{name}");
+        // The floor is a centimetre under the lowest vertex, for every metre of the whole.
+        let floor = imported.scene.model.obstacles()[0].pose.translation.y;
+        let under = 0.01 * (high - low).max_element().max(1.0);
+        assert!((floor + under - low.y).abs() < 1e-6, "{name}: {floor}, {}", low.y);
     }
 }
 

@@ -36,7 +36,8 @@ fn run(scene: &Scene, seconds: f64, push: impl Fn(f64) -> DVec3, body: usize, mu
         let force = push(state.time);
         input.wrenches.push((supple::BodyId(body as u32), Wrench::new(force, DVec3::ZERO)));
         let report = step(&scene.model, &input, &mut state, &mut work).unwrap();
-        assert!(report.max_joint_gap < 1e-9, "{}", report.max_joint_gap);
+        // What a step with contacts leaves of a joint; without, it is rounding.
+        assert!(report.max_joint_gap < 1e-8, "{}", report.max_joint_gap);
         each(&state);
     }
 }

@@ -20,7 +20,7 @@ const GRAVITY: f64 = 9.81;
 const CRITICAL: f64 = 5.834;
 /// How fast a body follows its clip at strength 1, and its turning \[rad/s\]: soft enough to be pushed aside, fast enough to look.
 const FOLLOW: f64 = 7.0;
-const FOLLOW_TURN: f64 = 30.0;
+const FOLLOW_TURN: f64 = 33.0;
 /// How far the hold of a root gives way under the whole character \[m\].
 const HOLD_SAG: f64 = 0.01;
 
@@ -44,6 +44,15 @@ struct Spring {
     inertia: f64,
     /// The largest torque of its weight \[N·m\].
     load: f64,
+    /// The torque that holds what it carries in the pose at rest, world axes \[N·m\].
+    holding: DVec3,
+}
+
+impl Carries {
+    /// The torque about a point that holds it against its weight: `−r × m g` \[N·m\].
+    fn holding(&self, about: DVec3) -> DVec3 {
+        (self.centre - about).cross(DVec3::Y * (self.mass * GRAVITY))
+    }
 }
 
 impl Rig {
@@ -64,10 +73,16 @@ impl Rig {
             notes.push(Note { code: "import/overlap", part: "scene".into(), text });
         }
         let state = model.start();
+        let carries = carries(&self.bones);
         let mut input = Input { targets: vec![None; model.trackers().len()], ..Input::default() };
         for (tracker, target) in model.trackers().iter().zip(&mut input.targets).skip(self.bones.len()) {
             let body = &model.bodies()[tracker.body.index()];
-            let at = Pose::new(body.start.rotation, body.start.transform_point(tracker.point));
+            // The springs are stretched and wound up by what they carry, so that nothing moves when the run begins.
+            let carried = &carries[tracker.body.index()];
+            let point = body.start.transform_point(tracker.point);
+            let wound = carried.holding(point) / tracker.rotation_stiffness;
+            let lifted = DVec3::Y * (carried.mass * GRAVITY / tracker.stiffness);
+            let at = Pose::new(rotation::exp(wound) * body.start.rotation, point + lifted);
             *target = Some(Target { pose: at, velocity: Twist::ZERO });
         }
         let links = self.bones.iter().zip(model.bodies()).map(|(bone, body)| Link {
@@ -256,6 +271,7 @@ fn largest_moment(inertia: DMat3) -> f64 {
 /// spring of frequency `ω = √(k/I)`: with critical damping after 5.83/ω. Asked to settle faster, it must be stiffer, `k = I (5.83/T)²`;
 /// asked to take longer, it is damped less, so that its swings die away by `e^(−ζωT) = 0.02`.
 fn spring(bone: &Bone, carries: &Carries) -> Spring {
+    let holding = carries.holding(bone.link.translation);
     let lever = carries.centre - bone.link.translation;
     let (lever, inertia) = match bone.joint {
         Turn::Hinge { axis, .. } => (lever.reject_from_normalized(axis).length(), axis.dot(carries.inertia * axis)),
@@ -266,7 +282,7 @@ fn spring(bone: &Bone, carries: &Carries) -> Spring {
     let omega = (stiffness / inertia).sqrt();
     let ratio = (f64::ln(50.0) / (omega * bone.settle)).clamp(0.05, 1.0);
     // Within 2 % both laws agree at ratio 1; between, the slower of the two is meant.
-    Spring { stiffness, damping: 2.0 * ratio * (stiffness * inertia).sqrt(), inertia, load }
+    Spring { stiffness, damping: 2.0 * ratio * (stiffness * inertia).sqrt(), inertia, load, holding }
 }
 
 fn joint(bone: &Bone, above: &Bone, child: BodyId, parent: BodyId, spring: Spring) -> JointSpec {
@@ -291,9 +307,16 @@ fn joint(bone: &Bone, above: &Bone, child: BodyId, parent: BodyId, spring: Sprin
     };
     let world = Pose::new(frame, bone.link.translation);
     let turned = Pose::new(frame * DQuat::from_rotation_z(middle), bone.link.translation);
-    // The child's frame at rest, seen from the parent's, is turned back by the middle of the range.
+    // The child's frame at rest, seen from the parent's, is turned back by the middle of the range. The spring is wound up by what it
+    // carries, so that this pose is the one it holds: −k φ = holding, φ from the slack rotation to this one.
+    let wound = (turned.rotation.conjugate() * spring.holding) / spring.stiffness;
+    let wound = match bone.joint {
+        Turn::Hinge { .. } => DVec3::X * wound.x,
+        Turn::Ball { .. } => wound,
+    };
+    let slack = rotation::exp(wound) * DQuat::from_rotation_z(-middle);
     let frames = (bone.link.inverse().then(world), above.link.inverse().then(turned));
-    spec(mask).frames(frames.0, frames.1).rotation_spring(at_rest(DQuat::from_rotation_z(-middle))).limits(limits)
+    spec(mask).frames(frames.0, frames.1).rotation_spring(at_rest(slack)).limits(limits)
 }
 
 /// Pairs of bodies that overlap at the start.

@@ -16,6 +16,27 @@ pub(crate) struct Fitted {
     pub(crate) volume: f64,
 }
 
+impl Fitted {
+    /// The height of its lowest point \[m\].
+    pub(crate) fn lowest(&self) -> f64 {
+        lowest(&self.shape, &self.place)
+    }
+}
+
+/// The height of the lowest point of a shape at a place \[m\].
+pub(crate) fn lowest(shape: &Shape, place: &Pose) -> f64 {
+    let height = |p: DVec3| place.transform_point(p).y;
+    match shape {
+        Shape::Sphere { radius } => place.translation.y - radius,
+        Shape::Capsule { length, radius } => {
+            let end = DVec3::X * (0.5 * length);
+            height(end).min(height(-end)) - radius
+        }
+        Shape::Hull { points } => points.iter().map(|p| height(*p)).fold(f64::INFINITY, f64::min),
+        _ => place.translation.y,
+    }
+}
+
 /// A hull has at most this many corners.
 const HULL_CORNERS: usize = 26;
 /// A part whose cross-section is longer than wide by more than this is a hull, not a capsule.

@@ -3,7 +3,7 @@
 //! before a model is built of them.
 
 mod build;
-mod fit;
+pub(crate) mod fit;
 mod joints;
 mod names;
 
@@ -123,6 +123,9 @@ const MAX_SAMPLES: usize = 8_000_000;
 /// Bones smaller than this part of the character are merged.
 const TINY: f64 = 0.004;
 
+/// The floor is this far under the lowest vertex, as a part of the size of all that is larger than 1 m \[m\]: a character that is held does not touch it, one that is let go lands on it.
+const UNDER: f64 = 0.01;
+
 /// Makes the rig of a file.
 pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) -> Result<Rig, FileError> {
     let mut notes = Vec::new();
@@ -174,6 +177,8 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
     join_by_skin(document, meshes, &bone_of_node, &bone_nodes, &shares, &mut parents, &mut notes);
     let order = parents_first(&parents);
 
+    let lowest = meshes.iter().flat_map(|m| &m.vertices).map(|v| v.y).fold(f64::INFINITY, f64::min);
+    let floor = lowest.is_finite().then_some(lowest - UNDER * size.max(1.0));
     let mut bones: Vec<Bone> = Vec::with_capacity(bone_nodes.len());
     let mut directions = Vec::with_capacity(bone_nodes.len());
     let mut place_of = vec![0; bone_nodes.len()]; // old index → new
@@ -185,7 +190,10 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         let class = names::class(&document.names[node], parent.map(|p: usize| bones[p].class));
         let class = if parent.is_none() && class == Class::Unknown { Class::Pelvis } else { class };
         let along = direction(document, &bone_nodes, &parents, i, &shares[i].points);
-        let fitted = fit::fit(&shares[i].points, along, 0.002 * size);
+        let mut fitted = fit::fit(&shares[i].points, along, 0.002 * size);
+        // A round foot would reach below its sole.
+        let below = if lowest.is_finite() { lowest - fitted.lowest() } else { 0.0 };
+        fitted.place.translation.y += below.max(0.0);
         directions.push(along.and_then(DVec3::try_normalize).unwrap_or(DVec3::Y));
         place_of[i] = bones.len();
         bones.push(Bone {
@@ -211,8 +219,6 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
     let clips = sample(document, &bones, clips, &mut notes);
     joints::plan(&mut bones, &directions, &clips, &mut notes);
 
-    let lowest = meshes.iter().flat_map(|m| &m.vertices).map(|v| v.y).fold(f64::INFINITY, f64::min);
-    let floor = lowest.is_finite().then_some(lowest);
     if !(0.01..=20.0).contains(&size) {
         let text = format!("the character is {size:.3} m high: glTF is in metres; scale it if that was not meant");
         notes.push(Note { code: "import/scale", part: "scene".into(), text });
