@@ -86,6 +86,15 @@ pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
     Ok(Opened::Takes(scene, file))
 }
 
+/// The file that SCENE names, with all that it gave, its scene following the clip named after `#`; `None` for built-in scenes and takes.
+pub(crate) fn open_file(text: &str) -> Result<Option<Imported>, Error> {
+    if !is_file(text) || text.to_lowercase().ends_with(".take") {
+        return Ok(None);
+    }
+    let Source { scene, file } = open_source(text)?;
+    Ok(file.map(|file| Imported { scene, ..file }))
+}
+
 /// Opens what SCENE names, where a take makes no sense.
 pub(crate) fn open(text: &str) -> Result<Scene, Error> {
     open_source(text).map(|source| source.scene)

@@ -14,7 +14,7 @@ use supple_studio::{Closed, Opening, Settings, Studio, Unfinished};
 /// Open the studio: a page where the character moves and can be pulled
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a .take file
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .toml), or a .take file
     #[arg(default_value = "hand")]
     scene: String,
     /// Port on 127.0.0.1; the next free one is used when it is busy [default: 7411]
@@ -39,20 +39,21 @@ impl Default for ViewArgs {
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
-    let opening = match scenes::open_any(&args.scene)? {
-        Opened::Scene(scene) => {
-            let bodies = scene.model.bodies().len();
-            if bodies > supple_studio::MAX_BODIES {
-                return Err(Error::wrong(
-                    "studio/size",
-                    format!("{} has {bodies} bodies, more than the studio shows", args.scene),
-                    format!("ask for up to {}", supple_studio::MAX_BODIES),
-                ));
-            }
-            Opening::Scene(scene)
-        }
-        Opened::Takes(scene, file) => Opening::Takes(scene, file),
+    let opening = match scenes::open_file(&args.scene)? {
+        Some(file) => Opening::File(Box::new(file)),
+        None => match scenes::open_any(&args.scene)? {
+            Opened::Scene(scene) => Opening::Scene(scene),
+            Opened::Takes(scene, file) => Opening::Takes(scene, file),
+        },
     };
+    let bodies = opening.model().bodies().len();
+    if bodies > supple_studio::MAX_BODIES {
+        return Err(Error::wrong(
+            "studio/size",
+            format!("{} has {bodies} bodies, more than the studio shows", args.scene),
+            format!("ask for up to {}", supple_studio::MAX_BODIES),
+        ));
+    }
     let journal = match args.no_journal {
         true => None,
         false => args.journal.clone().or_else(supple_studio::default_journal_folder),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
 use supple::{Joint, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
+use supple_assets::{DrawnMesh, Note};
 
 #[derive(Serialize)]
 struct Description<'a> {
@@ -19,6 +20,10 @@ struct Description<'a> {
     obstacles: Vec<ObstacleLine<'a>>,
     /// What a person may steer the scene by.
     controls: &'static [&'static str],
+    /// What bodies carry; where they are when bodies are at their `rest`.
+    meshes: Vec<MeshLine<'a>>,
+    /// What was changed, guessed or left out of a file.
+    notes: Vec<NoteLine<'a>>,
     scenes: Vec<SceneLine>,
     solvers: Vec<SolverLine>,
     /// Names of the stages whose times a frame tells.
@@ -31,6 +36,8 @@ struct BodyLine<'a> {
     mass: f64,
     /// Pose of the centre of mass at the start of the scene.
     start: Frame,
+    /// Pose of the centre of mass as it was built: where meshes are given.
+    rest: Frame,
     shapes: Vec<ShapeLine>,
 }
 
@@ -108,13 +115,51 @@ struct SolverLine {
     summary: &'static str,
 }
 
+/// What a file gave besides its scene: meshes that bodies carry, and what was noted when it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Dress {
+    pub(crate) meshes: Vec<DrawnMesh>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// A mesh in world coordinates at the start, flat lists.
+#[derive(Serialize)]
+struct MeshLine<'a> {
+    name: &'a str,
+    colour: [f32; 3],
+    vertices: Vec<f32>,
+    triangles: Vec<u32>,
+    /// Four a vertex.
+    bodies: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+#[derive(Serialize)]
+struct NoteLine<'a> {
+    code: &'a str,
+    part: &'a str,
+    text: &'a str,
+}
+
+fn mesh(mesh: &DrawnMesh) -> MeshLine<'_> {
+    MeshLine {
+        name: &mesh.name,
+        colour: mesh.colour,
+        vertices: mesh.vertices.iter().flatten().copied().collect(),
+        triangles: mesh.triangles.iter().flatten().copied().collect(),
+        bodies: mesh.carried.iter().flat_map(|c| c.bodies.map(|b| b.0)).collect(),
+        weights: mesh.carried.iter().flat_map(|c| c.weights).collect(),
+    }
+}
+
 /// The message that describes a scene.
-pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
+pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String {
     let model = &scene.model;
     let bodies = model.bodies().iter().zip(&scene.state.bodies).map(|(body, start)| BodyLine {
         name: &body.name,
         mass: body.mass,
         start: start.pose().into(),
+        rest: body.start.into(),
         shapes: body
             .shapes
             .iter()
@@ -145,6 +190,8 @@ pub(crate) fn describe(scene: &Scene, generation: u32) -> String {
         trackers: trackers.collect(),
         obstacles: obstacles.collect(),
         controls: scene.controls(),
+        meshes: dress.meshes.iter().map(mesh).collect(),
+        notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         scenes: scenes.collect(),
         solvers: Solver::choices()
             .iter()

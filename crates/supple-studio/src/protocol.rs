@@ -110,6 +110,8 @@ pub(crate) struct Change {
     pub(crate) torques: Option<bool>,
     /// Whether the scene's own script acts.
     pub(crate) script: Option<bool>,
+    /// Whether trackers pull: the springs that hold a character.
+    pub(crate) hold: Option<bool>,
     /// Whether bodies are posed: pulls hold by grips, nothing falls.
     pub(crate) pose: Option<bool>,
     /// Microseconds that the corrections of solver assembly may take in a step; 0: as its settings say.
@@ -179,6 +181,7 @@ pub(crate) struct Settings {
     pub(crate) damping_scale: f64,
     pub(crate) torques: bool,
     pub(crate) script: bool,
+    pub(crate) hold: bool,
     pub(crate) pose: bool,
     pub(crate) budget: f64,
     /// Joints whose scales are not 1, with stiffness and damping.

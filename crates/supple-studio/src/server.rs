@@ -287,8 +287,9 @@ async fn save(State(desk): State<Arc<Desk>>) -> Response {
     (headers, bytes).into_response()
 }
 
-async fn load(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
-    let Ok(opened) = tokio::task::spawn_blocking(move || Opening::takes(&body)).await else { return stopped() };
+async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
+    let name = headers.get("x-file-name").and_then(|name| name.to_str().ok()).unwrap_or("character.glb").to_owned();
+    let Ok(opened) = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body)).await else { return stopped() };
     let opening = match opened {
         Ok(opening) => Box::new(opening),
         Err((code, text)) => return (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),

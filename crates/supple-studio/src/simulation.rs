@@ -5,7 +5,7 @@
 mod posing;
 mod takes;
 
-use crate::describe::describe;
+use crate::describe::{Dress, describe};
 use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
 use crate::journal::{Folder, Journal, Orphan};
@@ -15,6 +15,7 @@ use crate::protocol::{
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
@@ -26,6 +27,7 @@ use supple::{
     BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target,
     Timeline, Twist, Watch, Work, step,
 };
+use supple_assets::{Character, FileError, Imported};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -51,11 +53,21 @@ const PACE_WINDOW: Duration = Duration::from_millis(500);
 pub enum Opening {
     /// A scene at its start.
     Scene(Scene),
+    /// A scene that a file gave, with what is drawn around its bodies.
+    File(Box<Imported>),
     /// Takes, at the end of the one that was being looked at.
     Takes(Scene, TakeFile),
 }
 
 impl Opening {
+    /// The model that is opened.
+    pub fn model(&self) -> &Model {
+        match self {
+            Opening::Scene(scene) | Opening::Takes(scene, _) => &scene.model,
+            Opening::File(file) => &file.scene.model,
+        }
+    }
+
     /// Opens a built-in scene by its name.
     pub fn scene(name: &str) -> Result<Opening, (String, String)> {
         // The size stands first after the colon: what is too large is not built first.
@@ -63,6 +75,18 @@ impl Opening {
         Opening::check_size(size.unwrap_or(0))?;
         let scene = Scene::parse(name).map_err(|e| (e.code().to_owned(), e.to_string()))?;
         Opening::checked(scene).map(Opening::Scene)
+    }
+
+    /// Opens the bytes of a file that was sent: a character (.glb, or .gltf with its data inside) or takes. `name` is that of the file.
+    pub(crate) fn bytes(name: &str, bytes: &[u8]) -> Result<Opening, (String, String)> {
+        if !bytes.starts_with(b"glTF") && !bytes.trim_ascii_start().starts_with(b"{") {
+            return Opening::takes(bytes);
+        }
+        let told = |e: FileError| (e.code.to_owned(), e.to_string());
+        let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
+        let imported = character.imported(name).map_err(told)?;
+        Opening::check_size(imported.scene.model.bodies().len())?;
+        Ok(Opening::File(Box::new(imported)))
     }
 
     /// Opens the bytes of a `.take` file.
@@ -216,6 +240,7 @@ struct Simulation {
 struct Stage {
     generation: u32,
     scene: Arc<Scene>,
+    dress: Dress,
     work: Work,
     timeline: Timeline,
     take: usize,
@@ -233,6 +258,8 @@ struct Stage {
     settings: Input,
     /// Whether the scene's script acts; when it does not, trackers hold `held`.
     script: bool,
+    /// Whether trackers pull at all; when not, the character is released.
+    hold: bool,
     held: Vec<Option<Target>>,
     /// Targets that clients stream in, by tracker.
     tracked: BTreeMap<usize, Target>,
@@ -463,7 +490,7 @@ impl Simulation {
     }
 
     fn publish_all(&mut self) {
-        self.scene_out.send_replace(describe(&self.stage.scene, self.stage.generation).into());
+        self.scene_out.send_replace(describe(&self.stage.scene, &self.stage.dress, self.stage.generation).into());
         self.publish_status();
         self.publish_frame();
     }
@@ -586,8 +613,17 @@ impl Pace {
 impl Stage {
     fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
         let mut greeting = None;
+        let mut dress = Dress::default();
         let (scene, timeline, take, stored) = match opening {
             Opening::Scene(scene) => {
+                let (state, said) = posing::start(&scene);
+                greeting = said;
+                let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
+                (scene, timeline, 0, None)
+            }
+            Opening::File(file) => {
+                let Imported { scene, meshes, notes, .. } = *file;
+                dress = Dress { meshes, notes };
                 let (state, said) = posing::start(&scene);
                 greeting = said;
                 let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
@@ -613,6 +649,7 @@ impl Stage {
             take,
             settings: Input::default(),
             script: true,
+            hold: true,
             held: Vec::new(),
             tracked: BTreeMap::new(),
             steering: None,
@@ -629,6 +666,7 @@ impl Stage {
             failed: false,
             culprit: None,
             scene: Arc::new(scene),
+            dress,
         };
         stage.go_to(take, stage.timeline.takes()[take].end())?;
         Ok(stage)
@@ -712,6 +750,9 @@ impl Stage {
         }
         if let Some(values) = &self.steering {
             self.scene.steer(values, input);
+        }
+        if !self.hold {
+            input.targets.fill(None);
         }
         for (&tracker, &target) in &self.tracked {
             if input.targets.len() <= tracker {
@@ -922,6 +963,7 @@ impl Stage {
             damping_scale: s.damping_scale,
             torques: s.torques,
             script: self.script,
+            hold: self.hold,
             pose: self.is_posing(),
             budget: self.budget_micros(),
             joints: s.joints.iter().enumerate().filter_map(scaled).collect(),

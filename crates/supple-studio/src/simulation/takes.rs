@@ -427,6 +427,7 @@ impl Stage {
             damping_scale: change.damping_scale.map(|_| s.damping_scale),
             torques: change.torques.map(|_| s.torques),
             script: change.script.map(|_| self.script),
+            hold: change.hold.map(|_| self.hold),
             pose: change.pose.map(|_| self.is_posing()),
             budget: change.budget.map(|_| self.budget_micros()),
             joints: change.joints.iter().map(joint).collect(),
@@ -444,6 +445,7 @@ impl Stage {
             damping_scale,
             torques,
             script,
+            hold,
             pose,
             budget,
             joints,
@@ -466,6 +468,7 @@ impl Stage {
             self.hold();
             self.script = script;
         }
+        self.hold = hold.unwrap_or(self.hold);
         if let Some(on) = *pose {
             self.set_posing(on);
         }
@@ -485,6 +488,7 @@ impl Stage {
             damping_scale,
             torques,
             script,
+            hold,
             pose,
             budget,
             joints,
@@ -502,6 +506,7 @@ impl Stage {
             (damping_scale.is_some(), "joint damping"),
             (torques.is_some(), "joint torques"),
             (script.is_some(), "scene motion"),
+            (hold.is_some(), "hold"),
             (pose.is_some(), "posing"),
             (budget.is_some(), "budget"),
         ];

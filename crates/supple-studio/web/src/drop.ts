@@ -15,7 +15,7 @@ export function acceptFiles(open: (file: File) => void, refuse: (words: string) 
     show(false);
     const file = event.dataTransfer?.files[0];
     if (!file) return;
-    if (file.name.toLowerCase().endsWith(".take")) open(file);
-    else refuse(`${file.name} cannot be opened yet: this version opens .take files, which Save writes. Built-in characters are in the menu Scene.`);
+    if (/\.(take|glb|gltf)$/i.test(file.name)) open(file);
+    else refuse(`${file.name} cannot be opened: drop a character (.glb, or .gltf with its data inside) or a .take file, which Save writes.`);
   });
 }

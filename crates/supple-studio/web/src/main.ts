@@ -9,6 +9,7 @@ import { Lines } from "./lines";
 import { Link } from "./link";
 import { Overlay } from "./overlay";
 import { Panel, type Layer } from "./panel";
+import { Skin } from "./skin";
 import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { Pull } from "./pull";
@@ -28,6 +29,7 @@ let status: StatusMessage | null = null;
 let latest: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
+let skin: Skin | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let obstacles: Obstacles | null = null;
@@ -52,6 +54,7 @@ const layers: Record<Layer, boolean> = {
   gaps: false,
   loads: false,
   contacts: false,
+  skin: true,
 };
 const instruments = new Instruments();
 
@@ -164,6 +167,10 @@ function setScene(message: SceneMessage): void {
   held.clear();
   steered = null;
   figure = new Figure(message);
+  if (skin) stage.scene.remove(skin.group);
+  skin?.dispose();
+  skin = new Skin(message);
+  stage.scene.add(skin.group);
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
@@ -191,6 +198,8 @@ function heat(): Heat | null {
 
 function applyLayers(): void {
   if (!figure || !lines) return;
+  // Shapes lie inside a skin: with both on, the skin is seen.
+  if (skin) skin.group.visible = layers.skin;
   figure.group.visible = layers.shapes;
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
@@ -217,6 +226,7 @@ function show(frame: MovingFrame): void {
   figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
+  skin?.move(figure.worlds);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
   if (layers.contacts) cones.show(frame, stage.radius, 0.5 * weight);

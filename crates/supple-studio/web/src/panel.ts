@@ -6,8 +6,8 @@ import type { Instruments } from "./instruments";
 import { figure } from "./plots";
 import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 
-export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts";
-const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts"];
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin";
+const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts", "skin"];
 /** Layers that colour the bodies: one at a time. */
 const COLOURING: Layer[] = ["gaps", "loads"];
 
@@ -59,6 +59,7 @@ export class Panel {
   }
 
   setScene(scene: SceneMessage): void {
+    this.showImport(scene);
     this.scene = scene;
     this.frame = null;
     const menu = element<HTMLSelectElement>("scene");
@@ -90,6 +91,7 @@ export class Panel {
     element("solver-summary").textContent = this.scene?.solvers.find((line) => line.name === settings.solver)?.summary ?? "";
     input("torques").checked = settings.torques;
     input("script").checked = settings.script;
+    input("hold").checked = settings.hold;
     input("pose").checked = settings.pose;
     element<HTMLSelectElement>("speed").value = String(status.speed);
     const play = element("play");
@@ -221,7 +223,7 @@ export class Panel {
     element("reset").addEventListener("click", () => {
       input("strength").value = "0";
       const joints = (this.status?.settings.joints ?? []).map(([joint]) => ({ joint, stiffness_scale: 1, damping_scale: 1 }));
-      this.set({ gravity: [0, -9.81, 0], stiffness_scale: 1, damping_scale: 1, torques: true, script: true, joints });
+      this.set({ gravity: [0, -9.81, 0], stiffness_scale: 1, damping_scale: 1, torques: true, script: true, hold: true, joints });
     });
     const slide = (id: string, change: (value: number) => object) => {
       input(id).addEventListener("input", () => {
@@ -235,7 +237,7 @@ export class Panel {
     slide("dt", (rate) => ({ dt: 1 / rate }));
     slide("substeps", (substeps) => ({ substeps }));
     input("strength").addEventListener("input", () => this.showValues());
-    for (const id of ["torques", "script", "pose"]) {
+    for (const id of ["torques", "script", "hold", "pose"]) {
       input(id).addEventListener("change", () => this.set({ [id]: input(id).checked }));
     }
   }
@@ -342,6 +344,22 @@ export class Panel {
     if (this.frame) this.events.send({ type: "seek", take: this.frame.take, step });
   }
 
+  /** What was made of a file: how much, and every note. */
+  private showImport(scene: SceneMessage): void {
+    const section = element("import");
+    section.hidden = scene.meshes.length === 0 && scene.notes.length === 0;
+    const mass = scene.bodies.reduce((sum, body) => sum + body.mass, 0);
+    const kinds = `${scene.bodies.length} bodies, ${scene.joints.length} joints, ${mass.toPrecision(3)} kg`;
+    element("import-summary").textContent = kinds;
+    const lines = scene.notes.map((note) => {
+      const line = document.createElement("li");
+      line.textContent = `${note.part}: ${note.text}`;
+      line.title = note.code;
+      return line;
+    });
+    element("import-notes").replaceChildren(...lines);
+  }
+
   private seekBy(steps: number): void {
     if (this.frame) this.seekTo(Math.max(0, this.frame.step + steps));
   }
@@ -370,7 +388,8 @@ export class Panel {
   }
 
   private async load(file: File): Promise<void> {
-    const answer = await fetch("take", { method: "POST", body: file });
+    const name = file.name.replace(/[^\x20-\x7e]/g, "_");
+    const answer = await fetch("take", { method: "POST", body: file, headers: { "x-file-name": name } });
     if (answer.ok) return;
     const text = await answer.text();
     let reason = text;
@@ -408,6 +427,7 @@ export class Panel {
       End: () => this.seekTo(this.frame?.end ?? 0),
       p: () => this.togglePin(this.events.meant()),
       f: () => this.events.goHome(),
+      h: () => input("hold").click(),
       i: () => element("instruments-button").click(),
       n: () => this.chooseNext(1),
       b: () => this.chooseNext(-1),

@@ -35,16 +35,29 @@ export interface SceneMessage {
   protocol: number;
   generation: number;
   name: string;
-  bodies: { name: string; mass: number; start: Frame3; shapes: Shape[] }[];
+  bodies: { name: string; mass: number; start: Frame3; rest: Frame3; shapes: Shape[] }[];
   joints: Joint[];
   trackers: { name: string; body: number; point: [number, number, number] }[];
   obstacles: Obstacle[];
   /** What a person may steer the scene by, each from -1 to 1. */
   controls: string[];
+  /** What bodies carry, in the world when they are at `rest`; four bodies and weights a vertex. */
+  meshes: SkinMessage[];
+  /** What was changed, guessed or left out of a file. */
+  notes: { code: string; part: string; text: string }[];
   scenes: { name: string; parameters: string; summary: string }[];
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];
+}
+
+export interface SkinMessage {
+  name: string;
+  colour: [number, number, number];
+  vertices: number[];
+  triangles: number[];
+  bodies: number[];
+  weights: number[];
 }
 
 /** The version that this page speaks. */
@@ -103,6 +116,7 @@ export interface StatusMessage {
     damping_scale: number;
     torques: boolean;
     script: boolean;
+    hold: boolean;
     pose: boolean;
     budget: number;
     joints: [number, number, number][];

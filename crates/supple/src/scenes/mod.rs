@@ -25,7 +25,7 @@ mod tests;
 mod tree;
 mod walker;
 
-use crate::input::Input;
+use crate::input::{Input, Target};
 use crate::maths::{Pose, Twist};
 use crate::measure;
 use crate::model::{Model, ModelError, State};
@@ -67,6 +67,8 @@ pub struct Scene {
 enum Script {
     /// Nothing.
     Still,
+    /// Trackers pull to where they were at the start.
+    Hold(Vec<Option<Target>>),
     /// A torque at the beginning.
     Spin(tree::Spin),
     /// The root of a strand is shaken.
@@ -368,9 +370,11 @@ impl Scene {
         Ok(scene)
     }
 
-    /// A scene from its parts, such as a file gives them. Nothing directs it; its name is what it was asked for.
+    /// A scene from its parts, such as a file gives them. Trackers keep pulling to the targets of `input`; nothing else directs it. Its name
+    /// is what it was asked for.
     pub fn from_parts(name: impl Into<String>, model: Model, state: State, input: Input) -> Scene {
-        Scene { name: name.into(), model, state, input, script: Script::Still }
+        let script = Script::Hold(input.targets.clone());
+        Scene { name: name.into(), model, state, input, script }
     }
 
     /// The same scene, its trackers following a motion of all its bodies, in order, while the springs of its joints rest. `None` when the
@@ -424,6 +428,7 @@ impl Script {
     fn direct(&self, time: f64, input: &mut Input) {
         match self {
             Script::Still => {}
+            Script::Hold(targets) => entries(&mut input.targets, targets.len(), None).copy_from_slice(targets),
             Script::Spin(spin) => spin.direct(time, input),
             Script::Shake(shake) => shake.direct(time, input),
             Script::Wind(wind) => wind.direct(time, input),
