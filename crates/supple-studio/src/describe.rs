@@ -4,7 +4,7 @@ use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Joint, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
+use supple::{Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
 use supple_assets::{DrawnMesh, Note};
 
 #[derive(Serialize)]
@@ -20,6 +20,8 @@ struct Description<'a> {
     obstacles: Vec<ObstacleLine<'a>>,
     /// What a person may steer the scene by.
     controls: &'static [&'static str],
+    /// Height of the level floor, if there is one \[m\].
+    floor: Option<f64>,
     /// What bodies carry; where they are when bodies are at their `rest`.
     meshes: Vec<MeshLine<'a>>,
     /// What was changed, guessed or left out of a file.
@@ -190,6 +192,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         trackers: trackers.collect(),
         obstacles: obstacles.collect(),
         controls: scene.controls(),
+        floor: floor(model),
         meshes: dress.meshes.iter().map(mesh).collect(),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         scenes: scenes.collect(),
@@ -199,6 +202,12 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
             .collect(),
         stages: Stage::ALL.iter().map(|stage| stage.name()).collect(),
     })
+}
+
+/// The height of the first obstacle that is a level half-space.
+fn floor(model: &Model) -> Option<f64> {
+    let level = |o: &&Obstacle| o.shape == ObstacleShape::HalfSpace && (o.pose.rotation * DVec3::Y).y > 1.0 - 1e-9;
+    model.obstacles().iter().find(level).map(|o| o.pose.translation.y)
 }
 
 fn joint(joint: &Joint) -> JointLine<'_> {

@@ -33,12 +33,12 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// From here on the peak of this thread is counted.
-pub fn reset() {
+pub(crate) fn reset() {
     NOW.with(|now| now.set(0));
     PEAK.with(|peak| peak.set(0));
 }
 
 /// The most this thread had in use since the last reset \[bytes\].
-pub fn peak() -> usize {
+pub(crate) fn peak() -> usize {
     PEAK.with(|peak| peak.get().max(0) as usize)
 }

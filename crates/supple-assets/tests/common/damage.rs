@@ -5,10 +5,10 @@ use supple::Work;
 use supple_assets::{Character, FileError};
 
 /// A generator of pseudo-random numbers: splitmix64.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -16,13 +16,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 }
 
 /// A skinned strip with two bones, a clip and a sparse accessor, as a .gltf with its data inside.
-pub fn small() -> Vec<u8> {
+pub(crate) fn small() -> Vec<u8> {
     let mut data: Vec<u8> = Vec::new();
     let floats = |data: &mut Vec<u8>, values: &[f32]| data.extend(values.iter().flat_map(|v| v.to_le_bytes()));
     for k in 0..10 {
@@ -44,7 +44,7 @@ pub fn small() -> Vec<u8> {
         floats(&mut data, &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, y, 0.0, 1.0]); // 368..496
     }
     floats(&mut data, &[0.0, 0.5, 1.0]); // 496..508 times
-    floats(&mut data, &[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.7071, 0.7071, 0.0, 0.0, 0.0, 1.0]); // 508..556 turns
+    floats(&mut data, &[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.6, 0.8, 0.0, 0.0, 0.0, 1.0]); // 508..556 turns
     data.extend([3u8, 0, 0, 0]); // 556..560 sparse index
     floats(&mut data, &[0.5, 0.5, 0.1]); // 560..572 sparse value
     let views = [(0, 120), (120, 48), (168, 40), (208, 160), (368, 128), (496, 12), (508, 48), (556, 4), (560, 12)];
@@ -75,7 +75,7 @@ pub fn small() -> Vec<u8> {
 }
 
 /// A damaged copy.
-pub fn damaged(file: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn damaged(file: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = file.to_vec();
     for _ in 0..1 + random.below(4) {
         if bytes.is_empty() {
@@ -141,7 +141,7 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// All that happens to a file that is opened: read, rig, model, two steps.
-pub fn open(bytes: Vec<u8>) -> Result<(), FileError> {
+pub(crate) fn open(bytes: Vec<u8>) -> Result<(), FileError> {
     let character = Character::from_bytes(Path::new("damaged.gltf"), bytes)?;
     let imported = character.imported("damaged")?;
     let scene = &imported.scene;

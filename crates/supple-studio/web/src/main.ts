@@ -171,6 +171,9 @@ function setScene(message: SceneMessage): void {
   skin?.dispose();
   skin = new Skin(message);
   stage.scene.add(skin.group);
+  // Shapes lie inside a skin: they are drawn when asked for.
+  const shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!;
+  layers.shapes = shapes.checked = !skin.present;
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
@@ -198,7 +201,6 @@ function heat(): Heat | null {
 
 function applyLayers(): void {
   if (!figure || !lines) return;
-  // Shapes lie inside a skin: with both on, the skin is seen.
   if (skin) skin.group.visible = layers.skin;
   figure.group.visible = layers.shapes;
   figure.ghosts.visible = layers.ghost;
@@ -211,6 +213,7 @@ function applyLayers(): void {
 
 /** The height of the ground: the floor of the world, or lower where the character hangs below it. The box of one long chain grows to hold its swing. */
 function findGround(box: THREE.Box3): number {
+  if (scene!.floor !== null) return scene!.floor;
   if (box.min.y >= -0.01) return 0;
   const length = box.getSize(new THREE.Vector3()).length();
   const anchors = scene!.joints.filter((j) => j.parent === null).map((j) => j.parent_frame.position[1]);

@@ -418,7 +418,7 @@ export class Panel {
     const slider = target.matches("input[type=range]");
     if (slider && /^(Home|End|Arrow|Page)/.test(event.key)) return;
     if (target.matches("button, a, summary, input[type=checkbox], label") && event.key === " ") return;
-    const layer = LAYERS[Number(event.key) - 1];
+    const layer = /^\d$/.test(event.key) ? LAYERS[(Number(event.key) + 9) % 10] : undefined;
     const actions: Record<string, () => void> = {
       " ": () => this.playOrPause(),
       ".": () => this.events.send({ type: "step" }),

@@ -41,6 +41,8 @@ export interface SceneMessage {
   obstacles: Obstacle[];
   /** What a person may steer the scene by, each from -1 to 1. */
   controls: string[];
+  /** Height of the level floor, if there is one. */
+  floor: number | null;
   /** What bodies carry, in the world when they are at `rest`; four bodies and weights a vertex. */
   meshes: SkinMessage[];
   /** What was changed, guessed or left out of a file. */
