@@ -143,7 +143,7 @@ pub enum StepError {
     /// The state does not belong to the model.
     #[error("the state has {found} {what}, the model {expected}: make it with Model::start [step/mismatch]")]
     Mismatch {
-        /// Bodies or joints.
+        /// Bodies, joints or nodes.
         what: &'static str,
         /// In the state.
         found: usize,
@@ -651,6 +651,10 @@ fn looks_sound(state: &State) -> bool {
         let sum = c.first + c.second;
         poison += (sum.x + sum.y + sum.z) * 0.0;
     }
+    for node in &state.nodes {
+        let sum = node.position + node.velocity;
+        poison += (sum.x + sum.y + sum.z) * 0.0;
+    }
     poison * 0.0 == 0.0 && off < 1e-3
 }
 
@@ -671,9 +675,11 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
 }
 
 fn check_sizes(model: &Model, state: &State) -> Result<(), StepError> {
-    for (what, found, expected) in
-        [("bodies", state.bodies.len(), model.bodies().len()), ("joints", state.joints.len(), model.joints().len())]
-    {
+    for (what, found, expected) in [
+        ("bodies", state.bodies.len(), model.bodies().len()),
+        ("joints", state.joints.len(), model.joints().len()),
+        ("nodes", state.nodes.len(), model.flesh().map_or(0, |flesh| flesh.free)),
+    ] {
         if found != expected {
             return Err(StepError::Mismatch { what, found, expected });
         }
@@ -713,6 +719,9 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     }
     if state.contacts.iter().any(|c| !(c.first.is_finite() && c.second.is_finite())) {
         return wrong("the memory of a contact".to_owned(), "it is not finite: clear the list");
+    }
+    if let Some(i) = state.nodes.iter().position(|node| !node.is_finite()) {
+        return wrong(format!("node {i} of the flesh"), "it is not finite: give a finite start");
     }
     for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {
         if !number.is_finite() {

@@ -59,6 +59,10 @@ impl Solver {
 
     /// Whether this solver can take the model with this input; otherwise the first part it cannot take, and what to do.
     pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
+        if model.flesh().is_some() {
+            let remedy = "leave the flesh out";
+            return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
+        }
         match self {
             Solver::Tree(settings) => tree::takes(model, input, *settings),
             Solver::Impulse(settings) => impulse::takes(model, input, *settings),

@@ -8,7 +8,7 @@ use crate::contact::{ContactKey, Penalty};
 use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{BodyId, BodyState, ContactMemory, JointState, ServoTarget, State};
+use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
@@ -17,7 +17,7 @@ use glam::{DQuat, DVec3};
 
 /// Appends `state`.
 pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
-    let State { time, last_dt, remembers, bodies, joints, contacts } = state;
+    let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = state;
     put_f64(out, *time);
     put_f64(out, *last_dt);
     out.push(u8::from(*remembers));
@@ -42,6 +42,11 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_vec3(out, *first);
         put_vec3(out, *second);
     });
+    put_list(out, nodes, |out, node| {
+        let NodeState { position, velocity } = node;
+        put_vec3(out, *position);
+        put_vec3(out, *velocity);
+    });
 }
 
 /// Reads what [`write_state`] wrote.
@@ -61,6 +66,7 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
                 ContactKey { shape_a: from.u32()?, shape_b: from.u32()?, place: from.u32()?, feature: from.u32()? };
             Ok(ContactMemory { key, first: from.vec3()?, second: from.vec3()? })
         })?,
+        nodes: from.list(48, |from| Ok(NodeState { position: from.vec3()?, velocity: from.vec3()? }))?,
     })
 }
 
