@@ -2,5 +2,6 @@
 //! [`FileError`] that names the place and the remedy; what was changed or left out is a [`Note`].
 
 mod error;
+pub mod tetmesh;
 
 pub use error::{FileError, Note};

@@ -74,7 +74,7 @@ fn a_capsule_in_a_lattice_has_the_counts_of_the_oracle() {
     let expected = &oracle("O5_lattice")["capsule_L1.4_R0.08_cell_centred_h0.107"];
     let capsule =
         Creature { limbs: vec![Limb::new("all", DVec3::X * -0.62, DVec3::X * 0.62, 0.08, 0.08)], blend: 1e-6 };
-    let skin = capsule.grow(0.01).unwrap();
+    let skin = capsule.grow(DVec3::splat(0.01)).unwrap();
     let h = 0.107;
     let origin = DVec3::new(0.4, 0.5, 0.5) * h;
     let cage = Lattice { cell: DVec3::splat(h), origin, split: Split::Six }.around(&skin.surface).unwrap();
@@ -86,7 +86,7 @@ fn a_capsule_in_a_lattice_has_the_counts_of_the_oracle() {
 #[test]
 fn creatures_are_closed_smooth_and_coloured() {
     for spacing in [0.06, 0.03, 0.015] {
-        let skin = worm().grow(spacing).unwrap();
+        let skin = worm().grow(DVec3::splat(spacing)).unwrap();
         let SurfaceMesh { vertices, triangles, colours } = &skin.surface;
         assert_eq!(skin.surface.fault(), None);
         assert_eq!(vertices.len(), triangles.len() / 2 + 2, "one closed piece without a hole");
@@ -123,17 +123,17 @@ fn creatures_are_closed_smooth_and_coloured() {
 fn wrong_creatures_are_refused() {
     let mut thin = worm();
     thin.limbs[3].radius_to = 0.0;
-    assert!(thin.grow(0.02).unwrap_err().contains("\"3\""));
-    assert!(worm().grow(0.0).unwrap_err().contains("spacing"));
-    assert!(worm().grow(1e-6).unwrap_err().contains("too small"));
-    assert!(Creature { limbs: Vec::new(), blend: 0.1 }.grow(0.1).is_err());
+    assert!(thin.grow(DVec3::splat(0.02)).unwrap_err().contains("\"3\""));
+    assert!(worm().grow(DVec3::splat(0.0)).unwrap_err().contains("spacing"));
+    assert!(worm().grow(DVec3::splat(1e-6)).unwrap_err().contains("too small"));
+    assert!(Creature { limbs: Vec::new(), blend: 0.1 }.grow(DVec3::splat(0.1)).is_err());
     let cell = Lattice { cell: DVec3::splat(1e-6), origin: DVec3::ZERO, split: Split::Six };
-    assert!(cell.around(&worm().grow(0.05).unwrap().surface).unwrap_err().contains("too small"));
+    assert!(cell.around(&worm().grow(DVec3::splat(0.05)).unwrap().surface).unwrap_err().contains("too small"));
 }
 
 #[test]
 fn a_cage_holds_every_vertex_of_its_surface() {
-    let skin = worm().grow(0.05).unwrap();
+    let skin = worm().grow(DVec3::splat(0.05)).unwrap();
     for (split, shift) in [(Split::Six, 0.5), (Split::Twelve, 0.0), (Split::Five, 0.3)] {
         let origin = DVec3::new(0.013, shift, shift) * 0.107;
         let cage = Lattice { cell: DVec3::splat(0.107), origin, split }.around(&skin.surface).unwrap();

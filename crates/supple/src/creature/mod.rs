@@ -105,8 +105,8 @@ impl Creature {
         nearest - self.blend * sum.ln()
     }
 
-    /// The surface with vertices about `spacing` apart \[m\], or what is wrong.
-    pub fn grow(&self, spacing: f64) -> Result<Skin, String> {
+    /// The surface with vertices about so far apart along X, Y and Z \[m\], or what is wrong.
+    pub fn grow(&self, spacing: DVec3) -> Result<Skin, String> {
         if self.limbs.is_empty() {
             return Err("it has no limb".into());
         }
@@ -119,7 +119,7 @@ impl Creature {
                 ));
             }
         }
-        if !(spacing.is_finite() && spacing > 0.0 && self.blend.is_finite() && self.blend > 0.0) {
+        if !(spacing.is_finite() && spacing.min_element() > 0.0 && self.blend.is_finite() && self.blend > 0.0) {
             return Err(format!("its spacing {spacing} m and blend {} m must be above 0", self.blend));
         }
         let reach =
@@ -128,7 +128,7 @@ impl Creature {
         let low = ends().fold(DVec3::INFINITY, DVec3::min) - DVec3::splat(reach);
         let high = ends().fold(DVec3::NEG_INFINITY, DVec3::max) + DVec3::splat(reach);
         let mut surface = nets::polygonise(low, high, spacing, &|p| self.distance(p))?;
-        surface.colours = surface.vertices.iter().map(|&p| self.colour(p, spacing)).collect();
+        surface.colours = surface.vertices.iter().map(|&p| self.colour(p, spacing.min_element())).collect();
         let weights = surface.vertices.iter().map(|&p| self.weights(p)).collect();
         Ok(Skin { surface, weights })
     }

@@ -13,7 +13,7 @@ const ROUNDS: usize = 12;
 pub(super) fn polygonise(
     low: DVec3,
     high: DVec3,
-    spacing: f64,
+    spacing: DVec3,
     distance: &dyn Fn(DVec3) -> f64,
 ) -> Result<SurfaceMesh, String> {
     // A whole number of cells, centred: a symmetric body gets a symmetric surface. Two empty ones on each side.
@@ -100,7 +100,7 @@ pub(super) fn polygonise(
     if quads.is_empty() {
         return Err(format!("its spacing of {spacing} m is too large: nothing of the body is seen"));
     }
-    spread(&mut surface.vertices, &quads, spacing, distance);
+    spread(&mut surface.vertices, &quads, spacing.min_element(), distance);
     for [a, b, c, d] in quads {
         // along the shorter diagonal
         let length = |i: u32, j: u32| surface.vertices[i as usize].distance_squared(surface.vertices[j as usize]);

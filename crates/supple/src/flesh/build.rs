@@ -46,8 +46,9 @@ pub(crate) struct Attached {
     flesh: Flesh,
 }
 
-/// A node lighter than this share of the usual one is made as heavy: far outside the surface a node carries nearly nothing.
-const LIGHTEST: f64 = 0.05;
+/// A node far outside the surface carries nearly nothing of the elements that hold it, and would shake as fast as explicit steps cannot follow. It gets
+/// at least this share of what it would carry if they were filled evenly, which bounds its frequency by twice that of full elements; the sum is kept.
+const LIGHTEST: f64 = 0.25;
 
 /// Tells what is wrong, or sorts the nodes and finds masses. `holders` are the bodies of the spec's holds.
 pub(crate) fn attach(spec: FleshSpec, holders: &[BodyId]) -> Result<Attached, String> {
@@ -70,13 +71,18 @@ pub(crate) fn attach(spec: FleshSpec, holders: &[BodyId]) -> Result<Attached, St
         let inside = Inside::new(&surface);
         cage.fill(|p| inside.contains(p), material.density)
     };
-    let mut sorted = filling.masses.clone();
-    sorted.sort_by(f64::total_cmp);
-    let lightest = LIGHTEST * sorted[sorted.len() / 2];
-    filling.masses.iter_mut().for_each(|mass| *mass = mass.max(lightest));
-    if !(lightest.is_finite() && lightest > 0.0) {
+    let exact: f64 = filling.masses.iter().sum();
+    if !(exact.is_finite() && exact > 0.0) {
         return Err("its surface holds nothing of the cage".into());
     }
+    let mut even = vec![0.0; cage.nodes.len()];
+    for (tet, ratio) in cage.tets.iter().zip(&filling.ratios) {
+        let quarter = 0.25 * material.density * ratio * cage.volume(*tet);
+        tet.iter().for_each(|&i| even[i as usize] += quarter);
+    }
+    filling.masses.iter_mut().zip(&even).for_each(|(mass, even)| *mass = mass.max(LIGHTEST * even));
+    let scale = exact / filling.masses.iter().sum::<f64>();
+    filling.masses.iter_mut().for_each(|mass| *mass *= scale);
 
     // The nearest bone of each node, and whether it holds the node
     let nearest: Vec<Option<(usize, bool)>> = cage

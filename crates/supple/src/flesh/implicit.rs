@@ -17,11 +17,13 @@
 //! the Schur complement of the free nodes, with K the matrix of (1) over free nodes f and bones b.
 
 use super::Flesh;
+use super::touch::Touches;
+use crate::input::Input;
 use crate::maths::block::Vector;
 use crate::maths::rotation::skew;
 use crate::maths::sparse::{Ldl, Place, Sparse};
 use crate::maths::{Pose, Wrench};
-use crate::model::{BodyId, State};
+use crate::model::{BodyId, Model, State};
 use glam::{DMat3, DVec3};
 
 /// How far flesh is solved.
@@ -50,6 +52,8 @@ pub struct Settled {
     pub converged: bool,
     /// Elements outside the range of the material at the end.
     pub outside: u32,
+    /// Vertices of the surface that touch something.
+    pub touching: u32,
 }
 
 /// Scratch of implicit flesh.
@@ -61,8 +65,10 @@ pub(crate) struct Implicit {
     target: Vec<DVec3>,
     drag: Vec<DVec3>,
     trial: Vec<DVec3>,
-    /// Forces of strain on all nodes.
+    /// Forces of strain on all nodes, and of contact.
     force: Vec<DVec3>,
+    push: Vec<DVec3>,
+    pub(crate) touches: Touches,
     /// Newton's direction, by free node.
     direction: Vec<DVec3>,
     /// Gradient of (1), by node of the matrix; then the direction.
@@ -70,8 +76,12 @@ pub(crate) struct Implicit {
     held: Stiffness,
     moving: Option<Box<Stiffness>>,
     h: f64,
-    /// Cost of the last positions.
+    /// E of the present places.
     energy: f64,
+    /// Whether the factors are those of this part.
+    factored: bool,
+    /// How often friction has gone on to the pushes of the present.
+    lags: u32,
 }
 
 /// Whether bones are part of the matrix.
@@ -101,6 +111,10 @@ const PAIRS: [(usize, usize); 10] = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1,
 
 /// Share of the descent that the slope promises [Armijo].
 const DESCENT: f64 = 1e-4;
+/// Solutions of a part at whose start friction goes on to the pushes of the one before; later ones keep them, so that bones and flesh converge.
+const LAGS: u32 = 4;
+/// Factors are kept while steps become shorter by this.
+const KEEP: f64 = 0.2;
 /// Halvings of a step before it is given up.
 const HALVINGS: u32 = 20;
 
@@ -115,21 +129,30 @@ impl Implicit {
             drag: vec![DVec3::ZERO; free],
             trial: flesh.start.clone(),
             force: vec![DVec3::ZERO; n],
+            push: vec![DVec3::ZERO; n],
+            touches: Touches::new(flesh),
             direction: vec![DVec3::ZERO; free],
             rhs: vec![[0.0; 6]; held.matrix.nodes()],
             held,
             moving: None,
             h: 0.0,
             energy: 0.0,
+            factored: false,
+            lags: 0,
         }
     }
 
-    /// Notes the start of a part.
-    pub(crate) fn begin(&mut self, state: &State, gravity: DVec3, h: f64) {
+    /// Notes the start of a part: its length, and how long before the end of the step it ends.
+    pub(crate) fn begin(&mut self, model: &Model, flesh: &Flesh, input: &Input, state: &State, part: (f64, f64)) {
+        let h = part.0;
         self.h = h;
+        self.lags = 0;
+        flesh.positions(state, &mut self.x);
+        self.touches.find(model, flesh, input, state, part, &self.x);
+        self.factored = false;
         for (i, node) in state.nodes.iter().enumerate() {
             self.start[i] = node.position;
-            self.target[i] = node.position + node.velocity * h + gravity * (h * h);
+            self.target[i] = node.position + node.velocity * h + input.gravity * (h * h);
             self.x[i] = node.position + node.velocity * h;
         }
     }
@@ -153,37 +176,64 @@ impl Implicit {
             }
         }
         let mut settled = Settled::default();
-        self.energy = self.cost(flesh, &self.x);
+        if self.lags < LAGS {
+            self.touches.lag(flesh, &self.x, &after);
+            self.lags += 1;
+        }
+        self.energy = self.cost(flesh, &self.x, &after);
         // The nodes carried along with their bones may be a better guess than where their velocities lead.
         self.trial.copy_from_slice(&self.x);
         self.trial[..flesh.free].copy_from_slice(&self.drag);
-        let carried = self.cost(flesh, &self.trial);
+        let carried = self.cost(flesh, &self.trial, &after);
         if carried < self.energy {
             std::mem::swap(&mut self.x, &mut self.trial);
             self.energy = carried;
         }
+        // Factors are kept while they serve: a direction by an older matrix goes down too, and costs a tenth.
         let close = budget.tolerance * flesh.cell;
+        let mut last = f64::INFINITY;
         while settled.newton < budget.steps {
             settled.newton += 1;
-            let slope = self.newton_direction(flesh, &mut settled);
-            let Some(moved) = slope.and_then(|slope| self.search(flesh, slope)) else { break };
+            let fresh = !self.factored;
+            if fresh && !self.factor(flesh, &after, &mut settled) {
+                break;
+            }
+            let slope = self.direction(flesh, &after);
+            let Some(moved) = self.search(flesh, slope, &after) else {
+                if fresh {
+                    break;
+                }
+                self.factored = false;
+                continue;
+            };
             if moved < close {
                 settled.converged = true;
                 break;
             }
+            self.factored = moved < KEEP * last;
+            last = moved;
         }
-        self.strain(flesh, &mut settled);
+        settled.outside = self.forces(flesh, &after) as u32;
+        settled.touching = self.touches.count();
         settled
     }
 
-    /// Forces of strain at the present places.
-    fn strain(&mut self, flesh: &Flesh, settled: &mut Settled) {
+    /// Forces of strain and contact at the present places; returns how many elements are outside the range of the material.
+    fn forces(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose) -> usize {
         self.force.fill(DVec3::ZERO);
-        settled.outside = flesh.add_elastic_forces(&self.x, super::Diagonalize::Selective, &mut self.force) as u32;
+        self.push.fill(DVec3::ZERO);
+        for touch in &self.touches.all {
+            let Some(push) = self.touches.at(touch, flesh, &self.x, after) else { continue };
+            let vertex = &flesh.surface.vertices[touch.vertex as usize];
+            for (i, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
+                self.push[*i as usize] += push.force * w;
+            }
+        }
+        flesh.add_elastic_forces(&self.x, super::Diagonalize::Selective, &mut self.force)
     }
 
     /// E of (1) \[J, but for a constant\].
-    fn cost(&self, flesh: &Flesh, x: &[DVec3]) -> f64 {
+    fn cost(&self, flesh: &Flesh, x: &[DVec3], after: &impl Fn(BodyId) -> Pose) -> f64 {
         let (inertia, damping) = self.weights(flesh);
         let mut own = 0.0;
         for i in 0..flesh.free {
@@ -191,7 +241,7 @@ impl Implicit {
             own +=
                 m * (inertia * x[i].distance_squared(self.target[i]) + damping * x[i].distance_squared(self.drag[i]));
         }
-        own + flesh.elastic_energy(x)
+        own + flesh.elastic_energy(x) + self.touches.energy(flesh, x, after)
     }
 
     /// 1/h² and γ/h.
@@ -199,46 +249,49 @@ impl Implicit {
         (1.0 / (self.h * self.h), flesh.material.damping / self.h)
     }
 
-    /// Fills `direction`; returns the slope of E along it, or `None` where the matrix cannot be factored.
-    fn newton_direction(&mut self, flesh: &Flesh, settled: &mut Settled) -> Option<f64> {
+    /// Factors the matrix of (1) at the present places; tells whether it could be.
+    fn factor(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose, settled: &mut Settled) -> bool {
         let (inertia, damping) = self.weights(flesh);
-        self.force.fill(DVec3::ZERO);
         let held = &mut self.held;
         held.matrix.clear();
-        for element in &flesh.elements {
-            let f = element.gradient(&self.x);
-            let (stress, _) = flesh.lame.stress(&f, super::Diagonalize::Selective);
-            for (i, f) in element.nodes.iter().zip(element.forces(stress)) {
-                self.force[*i as usize] += f;
-            }
+        held.add_elements(flesh, &self.x, after);
+        held.add_touches(flesh, &self.x, &self.touches, after);
+        for i in 0..flesh.free {
+            let own = DMat3::from_diagonal(DVec3::splat(flesh.masses[i] * (inertia + damping)));
+            held.matrix.add_part(held.own[i], &rows(own));
         }
-        held.add_elements(flesh, &self.x, |_| DVec3::ZERO);
+        settled.factorisations += 1;
+        self.factored = held.ldl.factor(&held.matrix).is_ok();
+        self.factored
+    }
+
+    /// Fills `direction`; returns the slope of E along it.
+    fn direction(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose) -> f64 {
+        let (inertia, damping) = self.weights(flesh);
+        self.forces(flesh, after);
         self.rhs.fill([0.0; 6]);
         for i in 0..flesh.free {
             let m = flesh.masses[i];
-            held.matrix.add_part(held.own[i], &rows(DMat3::from_diagonal(DVec3::splat(m * (inertia + damping)))));
-            let missing = self.force[i]
+            let missing = self.force[i] + self.push[i]
                 - (self.x[i] - self.target[i]) * (m * inertia)
                 - (self.x[i] - self.drag[i]) * (m * damping);
-            let (block, half) = held.place[i];
+            let (block, half) = self.held.place[i];
             self.rhs[block as usize][half..half + 3].copy_from_slice(&missing.to_array());
             self.trial[i] = missing; // for the slope
         }
-        held.ldl.factor(&held.matrix).ok()?;
-        settled.factorisations += 1;
-        held.ldl.solve(&mut self.rhs);
+        self.held.ldl.solve(&mut self.rhs);
         let mut slope = 0.0;
         for i in 0..flesh.free {
-            let (block, half) = held.place[i];
+            let (block, half) = self.held.place[i];
             self.direction[i] = DVec3::from_slice(&self.rhs[block as usize][half..half + 3]);
             slope -= self.direction[i].dot(self.trial[i]);
         }
-        slope.is_finite().then_some(slope)
+        slope
     }
 
     /// Goes along the direction, halved until E goes down enough. Returns how far the node that moved most would have gone at full length, or
     /// `None` where nothing goes down.
-    fn search(&mut self, flesh: &Flesh, slope: f64) -> Option<f64> {
+    fn search(&mut self, flesh: &Flesh, slope: f64, after: &impl Fn(BodyId) -> Pose) -> Option<f64> {
         let longest = self.direction.iter().map(|d| d.length_squared()).fold(0.0, f64::max).sqrt();
         let mut step = 1.0;
         self.trial[flesh.free..].copy_from_slice(&self.x[flesh.free..]);
@@ -246,8 +299,8 @@ impl Implicit {
             for i in 0..flesh.free {
                 self.trial[i] = self.x[i] + self.direction[i] * step;
             }
-            let energy = self.cost(flesh, &self.trial);
-            // near the end the descent is less than the rounding of E
+            let energy = self.cost(flesh, &self.trial, after);
+            // Near the end the descent is less than the rounding of E. Anything that is no number is no descent.
             if energy <= self.energy + DESCENT * step * slope + 1e-13 * self.energy.abs() {
                 std::mem::swap(&mut self.x, &mut self.trial);
                 self.energy = energy;
@@ -259,26 +312,68 @@ impl Implicit {
     }
 
     /// Writes the free nodes: places of the end, velocities by the way.
-    pub(crate) fn commit(&self, state: &mut State) {
+    ///
+    /// Backward Euler takes levers at the start of the part: `x₁ × m v₁ − x₀ × m v₀ = x₀ × h f`, by which strain would change angular momentum. What
+    /// bones gained of strain, `h (c₀ × F + T)` each, is what the nodes must have lost: the difference is given
+    /// back as a turn of all free nodes about their middle. It is of the order h².
+    pub(crate) fn commit(&self, flesh: &Flesh, before: &[Pose], state: &mut State) {
+        let (_, damping) = self.weights(flesh);
+        let (mut mass, mut centre, mut missing) = (0.0, DVec3::ZERO, DVec3::ZERO);
+        for i in 0..flesh.free {
+            let (m, x) = (flesh.masses[i], self.x[i]);
+            mass += m;
+            centre += x * m;
+            missing -= self.start[i].cross(self.force[i] - (x - self.drag[i]) * (m * damping));
+        }
+        let bone = |i: usize| {
+            flesh.bones[i].map(|bone| (before[bone.index()].translation, state.bodies[bone.index()].position))
+        };
+        for i in 0..flesh.start.len() {
+            let Some((before, after)) = bone(i) else { continue };
+            let (at, force) = self.reaction(flesh, i);
+            missing -= (at - after + before).cross(force);
+        }
+        centre /= mass;
+        let mut inertia = DMat3::ZERO;
+        for i in 0..flesh.free {
+            let r = skew(self.x[i] - centre);
+            inertia += r.transpose() * r * flesh.masses[i];
+        }
+        let trace = inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z;
+        // nodes on a line cannot be turned about it
+        let turn = if inertia.determinant() > 1e-6 * trace.powi(3) {
+            inertia.inverse() * (missing * self.h)
+        } else {
+            DVec3::ZERO
+        };
         for (i, node) in state.nodes.iter_mut().enumerate() {
-            node.velocity = (self.x[i] - self.start[i]) / self.h;
+            node.velocity = (self.x[i] - self.start[i]) / self.h + turn.cross(self.x[i] - centre);
             node.position = self.x[i];
         }
     }
 
     /// What each bone feels of the flesh: force and torque about its centre of mass, at `after`.
     pub(crate) fn wrenches(&self, flesh: &Flesh, after: impl Fn(BodyId) -> Pose, out: &mut [Wrench]) {
-        let (_, damping) = self.weights(flesh);
         out.fill(Wrench::ZERO);
         for i in 0..flesh.start.len() {
             let Some(bone) = flesh.bones[i] else { continue };
-            // A fixed node hands on its force; the damper of a free one pulls its bone where the bone would have it.
-            let (at, force) = if i >= flesh.free {
-                (self.x[i], self.force[i])
-            } else {
-                (self.drag[i], (self.x[i] - self.drag[i]) * (flesh.masses[i] * damping))
-            };
+            let (at, mut force) = self.reaction(flesh, i);
+            if i >= flesh.free {
+                force += self.push[i];
+            }
             out[bone.index()] += Wrench::at(at - after(bone).translation, force);
+        }
+        self.touches.add_wrenches(flesh, &self.x, &after, out);
+    }
+
+    /// What a node does to its bone, contact left out, and where: a fixed one hands on its force; the damper of a free one pulls the bone where the
+    /// bone would have it.
+    fn reaction(&self, flesh: &Flesh, i: usize) -> (DVec3, DVec3) {
+        let (_, damping) = self.weights(flesh);
+        if i >= flesh.free {
+            (self.x[i], self.force[i])
+        } else {
+            (self.drag[i], (self.x[i] - self.drag[i]) * (flesh.masses[i] * damping))
         }
     }
 
@@ -293,7 +388,8 @@ impl Implicit {
         let (inertia, damping) = self.weights(flesh);
         let moving = self.moving.get_or_insert_with(|| Box::new(Stiffness::new(flesh, bodies, Bones::Moving)));
         moving.matrix.clear();
-        moving.add_elements(flesh, &self.x, |bone| after(bone).translation);
+        moving.add_elements(flesh, &self.x, &after);
+        moving.add_touches(flesh, &self.x, &self.touches, &after);
         for i in 0..flesh.free {
             let m = flesh.masses[i];
             moving.matrix.add_part(moving.own[i], &rows(DMat3::from_diagonal(DVec3::splat(m * (inertia + damping)))));
@@ -369,10 +465,10 @@ impl Stiffness {
         }
     }
 
-    /// Adds the projected stiffness of all elements; `centre` is the centre of mass of a bone.
-    fn add_elements(&mut self, flesh: &Flesh, x: &[DVec3], centre: impl Fn(BodyId) -> DVec3) {
-        for (element, slots) in flesh.elements.iter().zip(&self.slots) {
-            if slots.iter().all(Option::is_none) {
+    /// Adds the projected stiffness of all elements.
+    fn add_elements(&mut self, flesh: &Flesh, x: &[DVec3], after: &impl Fn(BodyId) -> Pose) {
+        for (t, element) in flesh.elements.iter().enumerate() {
+            if self.slots[t].iter().all(Option::is_none) {
                 continue;
             }
             let modes = flesh.lame.modes(&element.gradient(x));
@@ -388,28 +484,55 @@ impl Stiffness {
             // rounding must not make the diagonal asymmetric
             let k00 = (k00 + k00.transpose()) * 0.5;
             let k = [k00, k01, k02, k03, k11, k12, k13, k22, k23, k33];
-            for ((k, slot), (a, b)) in k.into_iter().zip(slots).zip(PAIRS) {
-                let Some(slot) = *slot else { continue };
-                let [a, b] = [a, b].map(|k| element.nodes[k] as usize);
-                match (a < flesh.free, b < flesh.free, self.bones) {
-                    (true, true, _) => self.matrix.add_part(slot, &rows(k)),
-                    (_, _, Bones::Held) => unreachable!("fixed nodes have no place"),
-                    (true, false, Bones::Moving) => {
-                        self.matrix.add_part(slot, &node_bone(k, arm(flesh, x, b, &centre)))
-                    }
-                    (false, true, Bones::Moving) => {
-                        let part = node_bone(k.transpose(), arm(flesh, x, a, &centre));
-                        self.matrix.add_part(slot, &transposed(&part));
-                    }
-                    (false, false, Bones::Moving) => {
-                        let (r_a, r_b) = (arm(flesh, x, a, &centre), arm(flesh, x, b, &centre));
-                        let part = bone_bone(k, r_a, r_b);
-                        self.matrix.add_part(slot, &part);
-                        if a != b && flesh.bones[a] == flesh.bones[b] {
-                            // both halves of the pair fall into one diagonal block
-                            self.matrix.add_part(slot, &transposed(&part));
-                        }
-                    }
+            for (pair, k) in k.into_iter().enumerate() {
+                self.add_pair(flesh, x, (t, pair), k, after);
+            }
+        }
+    }
+
+    /// Adds the stiffness of all touches, through the nodes that carry their vertices.
+    fn add_touches(&mut self, flesh: &Flesh, x: &[DVec3], touches: &Touches, after: &impl Fn(BodyId) -> Pose) {
+        for touch in &touches.all {
+            let Some(push) = touches.at(touch, flesh, x, after) else { continue };
+            let vertex = &flesh.surface.vertices[touch.vertex as usize];
+            for (pair, (a, b)) in PAIRS.into_iter().enumerate() {
+                let k = push.stiffness * (vertex.weights[a] * vertex.weights[b]);
+                self.add_pair(flesh, x, (vertex.tet as usize, pair), k, after);
+            }
+            if let (Some(body), Bones::Moving) = (touch.body, self.bones) {
+                // as if the flesh stood still: more than it is, which is safe
+                let r = x[flesh.elements[vertex.tet as usize].nodes[0] as usize] - after(body).translation;
+                let own = self.matrix.place((self.blocks + body.index(), 0), (self.blocks + body.index(), 0));
+                self.matrix.add_part(own, &bone_bone(push.stiffness, r, r));
+            }
+        }
+    }
+
+    /// Adds `K_ab` of a pair of nodes of an element, where bones are concerned through their motion.
+    fn add_pair(
+        &mut self,
+        flesh: &Flesh,
+        x: &[DVec3],
+        (element, pair): (usize, usize),
+        k: DMat3,
+        after: &impl Fn(BodyId) -> Pose,
+    ) {
+        let Some(slot) = self.slots[element][pair] else { return };
+        let (a, b) = PAIRS[pair];
+        let [a, b] = [a, b].map(|k| flesh.elements[element].nodes[k] as usize);
+        match (a < flesh.free, b < flesh.free) {
+            (true, true) => self.matrix.add_part(slot, &rows(k)),
+            (true, false) => self.matrix.add_part(slot, &node_bone(k, arm(flesh, x, b, after))),
+            (false, true) => {
+                let part = node_bone(k.transpose(), arm(flesh, x, a, after));
+                self.matrix.add_part(slot, &transposed(&part));
+            }
+            (false, false) => {
+                let part = bone_bone(k, arm(flesh, x, a, after), arm(flesh, x, b, after));
+                self.matrix.add_part(slot, &part);
+                if a != b && flesh.bones[a] == flesh.bones[b] {
+                    // both halves of the pair fall into one diagonal block
+                    self.matrix.add_part(slot, &transposed(&part));
                 }
             }
         }
@@ -417,8 +540,8 @@ impl Stiffness {
 }
 
 /// From the centre of mass of its bone to a fixed node.
-fn arm(flesh: &Flesh, x: &[DVec3], node: usize, centre: &impl Fn(BodyId) -> DVec3) -> DVec3 {
-    x[node] - flesh.bones[node].map_or(DVec3::ZERO, centre)
+fn arm(flesh: &Flesh, x: &[DVec3], node: usize, after: &impl Fn(BodyId) -> Pose) -> DVec3 {
+    x[node] - flesh.bones[node].map_or(DVec3::ZERO, |bone| after(bone).translation)
 }
 
 /// Free nodes two by two, neighbours as far as can be: block and half of each.

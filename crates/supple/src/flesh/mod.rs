@@ -5,9 +5,11 @@
 
 mod build;
 pub mod cage;
+pub(crate) mod couple;
 pub(crate) mod implicit;
 pub mod material;
 pub mod surface;
+pub(crate) mod touch;
 
 pub(crate) use build::{Attached, attach};
 pub use build::{FleshSpec, Hold};

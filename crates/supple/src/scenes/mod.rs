@@ -5,6 +5,7 @@
 
 mod bar;
 mod chain;
+mod creatures;
 mod crowd_of_two;
 mod hand;
 mod lattice;
@@ -73,6 +74,8 @@ enum Script {
     Lead(lattice::Drag),
     /// A plate is shaken by hand.
     ShakePlate(plate::Shake),
+    /// A wave runs along a body.
+    Wave(creatures::Wave),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -92,7 +95,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 19] = [
+static CATALOGUE: [SceneInfo; 22] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -226,7 +229,32 @@ static CATALOGUE: [SceneInfo; 19] = [
         summary: "a rope ladder hung from two points, level at the start",
         build: loops::ladder,
     },
+    SceneInfo {
+        name: "worm",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a worm of seven bones in flesh that sends waves along its body [Kim 2008, fig. 7]",
+        build: creatures::worm,
+    },
+    SceneInfo {
+        name: "fish",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a fish on the ground that beats its tail [Kim 2008, fig. 8]",
+        build: creatures::fish,
+    },
+    SceneInfo {
+        name: "finger",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a finger with a soft tip, and a ball to roll [Kim 2008, fig. 9]",
+        build: creatures::finger,
+    },
 ];
+
+/// Scenes with flesh: how fine, how stiff, and the mass of flesh in bones' masses.
+const FLESH_PARAMETERS: &str = "fine=1,stiffness=100000,ratio=10";
+const FLESH_UNITS: &[&str] = &["", "Pa", ""];
 
 /// The built-in scenes.
 pub fn catalogue() -> &'static [SceneInfo] {
@@ -319,6 +347,7 @@ impl Script {
             Script::Pull(pull) => pull.direct(time, input),
             Script::Lead(drag) => drag.direct(time, input),
             Script::ShakePlate(shake) => shake.direct(time, input),
+            Script::Wave(wave) => wave.direct(time, input),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::TakeError;
 use crate::contact::{ContactKey, Penalty};
+use crate::flesh::Diagonalize;
 use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
@@ -324,12 +325,13 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_choice(out, cut, &CUTS);
             put_choice(out, linear, &LINEARS);
         }
-        Solver::Reduced(Reduced { springs, integration, balance, contacts }) => {
+        Solver::Reduced(Reduced { springs, integration, balance, contacts, diagonalize }) => {
             out.push(3);
             put_choice(out, springs, &SPRINGS);
             put_choice(out, integration, &INTEGRATIONS);
             put_choice(out, balance, &BALANCES);
             put_penalty(out, contacts);
+            put_choice(out, diagonalize, &DIAGONALIZE);
         }
     }
 }
@@ -361,6 +363,7 @@ const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
 const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
 const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
+const DIAGONALIZE: [Diagonalize; 2] = [Diagonalize::Selective, Diagonalize::Always];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
     out.push(u8::from(target.is_some()));
@@ -510,6 +513,7 @@ impl<'a> Bytes<'a> {
                 integration: self.choice(&INTEGRATIONS)?,
                 balance: self.choice(&BALANCES)?,
                 contacts: self.penalty()?,
+                diagonalize: self.choice(&DIAGONALIZE)?,
             }),
         })
     }
