@@ -15,10 +15,11 @@ mod recording;
 pub mod retarget;
 mod rig;
 pub mod robot;
+mod scene;
 mod skeleton;
+pub mod tetmesh;
 pub mod urdf;
 mod xml;
-mod scene;
 
 pub use character::Character;
 pub use error::{FileError, Note};

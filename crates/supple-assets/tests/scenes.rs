@@ -6,14 +6,14 @@ use supple::{JointMask, Work, step};
 use supple_assets::{Character, FileError, Imported, open};
 
 #[allow(dead_code)]
-#[path = "common/mutate.rs"]
-mod mutate;
+#[path = "common/damage.rs"]
+mod damage;
 
 /// A folder of its own with the small character in it.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("supple-scenes-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("strip.gltf"), mutate::small()).unwrap();
+    std::fs::write(folder.join("strip.gltf"), damage::small()).unwrap();
     folder
 }
 

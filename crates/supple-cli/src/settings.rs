@@ -10,7 +10,7 @@ use supple::solver::assembly::{Budget, Cut, Linear, Scheme};
 use supple::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use supple::solver::reduced::{Balance, Integration, Springs};
 use supple::solver::{Mode, Threads};
-use supple::{ContactLaw, Contacts, Input, Penalty, Scene, Solver, Tree, TreeScheme};
+use supple::{ContactLaw, Contacts, Diagonalize, Input, Penalty, Scene, Solver, Tree, TreeScheme};
 
 /// How a scene is run.
 #[derive(Args, Debug)]
@@ -77,7 +77,7 @@ impl RunArgs {
 }
 
 /// The keys of `--set` with what they take.
-const KEYS: [(&str, &str); 31] = [
+const KEYS: [(&str, &str); 32] = [
     ("substeps", "a whole number from 1 to 1000"),
     ("gravity", "one number, m/s² downwards, or three: x,y,z"),
     ("stiffness_scale", "a number, 0 or more"),
@@ -109,6 +109,7 @@ const KEYS: [(&str, &str); 31] = [
     ("reduced.balance", "on or off"),
     ("reduced.contact_stiffness", "N/m, above 0"),
     ("reduced.contact_slip", "m/s, above 0, below which friction is viscous"),
+    ("reduced.diagonalize", "selective or always"),
 ];
 
 /// The help of `--set`, listing its keys.
@@ -184,6 +185,7 @@ fn assign_solver(solver: &mut Solver, key: &str, value: &str) -> Option<()> {
         (Solver::Reduced(reduced), "balance") => reduced.balance = choice(value, &BALANCES)?,
         (Solver::Reduced(reduced), "contact_stiffness") => reduced.contacts.stiffness = positive(value)?,
         (Solver::Reduced(reduced), "contact_slip") => reduced.contacts.slip = positive(value)?,
+        (Solver::Reduced(reduced), "diagonalize") => reduced.diagonalize = choice(value, &DIAGONALIZE)?,
         _ => unreachable!("the key was looked up in KEYS, and its solver runs"),
     }
     Some(())
@@ -230,6 +232,7 @@ const CUTS: [(&str, Cut); 3] = [("resisted", Cut::Resisted), ("each_body", Cut::
 const SPRINGS: [(&str, Springs); 2] = [("implicit", Springs::Implicit), ("explicit", Springs::Explicit)];
 const INTEGRATIONS: [(&str, Integration); 2] = [("euler", Integration::Euler), ("midpoint", Integration::Midpoint)];
 const BALANCES: [(&str, Balance); 2] = [("on", Balance::On), ("off", Balance::Off)];
+const DIAGONALIZE: [(&str, Diagonalize); 2] = [("selective", Diagonalize::Selective), ("always", Diagonalize::Always)];
 
 fn whole(text: &str, min: u32, max: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (min..=max).contains(n))
@@ -382,6 +385,7 @@ enum SolverSettings {
         balance: &'static str,
         contact_stiffness: f64,
         contact_slip: f64,
+        diagonalize: &'static str,
     },
 }
 
@@ -428,6 +432,7 @@ impl Settings {
                     balance: name_of(reduced.balance, &BALANCES),
                     contact_stiffness: reduced.contacts.stiffness,
                     contact_slip: reduced.contacts.slip,
+                    diagonalize: name_of(reduced.diagonalize, &DIAGONALIZE),
                 },
             },
         }
@@ -503,6 +508,7 @@ mod tests {
                     "balance=off",
                     "contact_stiffness=1e4",
                     "contact_slip=0.1",
+                    "diagonalize=always",
                 ][..],
             ),
         ] {

@@ -29,6 +29,8 @@
 //! ```
 
 pub mod contact;
+pub mod creature;
+pub mod flesh;
 pub mod forces;
 pub mod input;
 pub mod maths;
@@ -42,14 +44,15 @@ pub mod timeline;
 pub mod watch;
 
 pub use contact::{Contact, ContactKey, ContactWork, Other, Penalty};
+pub use flesh::{Diagonalize, Flesh, FleshMaterial, FleshSpec};
 pub use glam;
 pub use input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Groups, HeightField,
     Joint, JointId, JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError, Motor,
-    Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape, SlideSpring,
-    State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+    NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape,
+    SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Ending, Motion, Scene, SceneError};
 pub use solver::assembly::AssemblyReport;

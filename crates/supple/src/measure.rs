@@ -3,7 +3,7 @@
 use crate::forces;
 use crate::input::Input;
 use crate::maths::rotation::turned_inertia;
-use crate::model::{Body, BodyState, JointId, Model, ServoTarget, State};
+use crate::model::{Body, BodyState, JointId, Model, NodeState, ServoTarget, State};
 use glam::DVec3;
 
 /// Energies of a state \[J\].
@@ -15,12 +15,14 @@ pub struct Energy {
     pub gravity: f64,
     /// Of joint springs, limits, anchor springs, trackers and drags. Servo motors are not counted: they are actuators.
     pub springs: f64,
+    /// Of flesh.
+    pub flesh: f64,
 }
 
 impl Energy {
     /// The sum.
     pub fn total(&self) -> f64 {
-        self.kinetic + self.gravity + self.springs
+        self.kinetic + self.gravity + self.springs + self.flesh
     }
 }
 
@@ -30,7 +32,14 @@ pub fn kinetic_energy(model: &Model, state: &State) -> f64 {
         let (v, w) = (s.velocity.linear, s.velocity.angular);
         0.5 * (body.mass * v.length_squared() + w.dot(turned_inertia(s.orientation, body.inertia) * w))
     };
-    model.bodies().iter().zip(&state.bodies).map(one).sum()
+    let flesh = nodes(model, state).map(|(mass, node)| 0.5 * mass * node.velocity.length_squared());
+    model.bodies().iter().zip(&state.bodies).map(one).sum::<f64>() + flesh.sum::<f64>()
+}
+
+/// The free nodes of the flesh with their masses \[kg\].
+fn nodes<'a>(model: &'a Model, state: &'a State) -> impl Iterator<Item = (f64, &'a NodeState)> {
+    let masses = model.flesh().map_or(&[][..], |flesh| &flesh.masses);
+    masses.iter().copied().zip(&state.nodes)
 }
 
 /// The energy of `state` under `input`.
@@ -39,7 +48,15 @@ pub fn energy(model: &Model, input: &Input, state: &State) -> Energy {
     for (body, s) in model.bodies().iter().zip(&state.bodies) {
         e.gravity -= body.mass * input.gravity.dot(s.position);
     }
+    for (mass, node) in nodes(model, state) {
+        e.gravity -= mass * input.gravity.dot(node.position);
+    }
     e.springs = forces::spring_energy(model, input, state);
+    if let Some(flesh) = model.flesh() {
+        let mut positions = Vec::new();
+        flesh.positions(state, &mut positions);
+        e.flesh = flesh.elastic_energy(&positions);
+    }
     e
 }
 
@@ -102,6 +119,10 @@ pub fn momentum(model: &Model, state: &State) -> Momentum {
         let p = s.velocity.linear * body.mass;
         m.linear += p;
         m.angular += s.position.cross(p) + turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
+    }
+    for (mass, node) in nodes(model, state) {
+        m.linear += node.velocity * mass;
+        m.angular += node.position.cross(node.velocity * mass);
     }
     m
 }

@@ -1,6 +1,7 @@
 //! One step: the pipeline. Read this first.
 
 use crate::contact::{self, Contact, ContactWork};
+use crate::flesh::Settled;
 use crate::input::{Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
@@ -54,6 +55,14 @@ pub struct Report {
     pub residual_before: f64,
     /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
     pub residual: f64,
+    /// Newton steps of flesh.
+    pub flesh_newton: u32,
+    /// Parts in which flesh was not solved to its tolerance.
+    pub flesh_unsettled: u32,
+    /// Elements of flesh outside the range of their material at the end.
+    pub flesh_outside: u32,
+    /// Vertices of the flesh's surface that touched something in the last part.
+    pub flesh_touching: u32,
     /// The worst that made the step divide itself, and where; none when every part went well at once.
     pub trouble: Option<Trouble>,
 }
@@ -93,6 +102,15 @@ impl Trouble {
 }
 
 impl Report {
+    /// What the solution of flesh took in a part.
+    pub(crate) fn note_flesh(&mut self, settled: Settled) {
+        self.flesh_newton += settled.newton;
+        self.factorisations += settled.factorisations;
+        self.flesh_unsettled += u32::from(!settled.converged);
+        self.flesh_outside = settled.outside;
+        self.flesh_touching = settled.touching;
+    }
+
     /// Notes a trouble, unless a worse one is noted.
     pub(crate) fn note(&mut self, body: BodyId, cause: Cause) {
         self.trouble = Trouble::worse(self.trouble, Some(Trouble { body, cause }));
@@ -115,6 +133,8 @@ impl Report {
             corrections: self.corrections + later.corrections,
             iterations: self.iterations + later.iterations,
             residual_before: self.residual_before.max(later.residual_before),
+            flesh_newton: self.flesh_newton + later.flesh_newton,
+            flesh_unsettled: self.flesh_unsettled + later.flesh_unsettled,
             trouble: Trouble::worse(self.trouble, later.trouble),
             contacts: self.contacts.max(later.contacts),
             unconverged: self.unconverged + later.unconverged,
@@ -143,7 +163,7 @@ pub enum StepError {
     /// The state does not belong to the model.
     #[error("the state has {found} {what}, the model {expected}: make it with Model::start [step/mismatch]")]
     Mismatch {
-        /// Bodies or joints.
+        /// Bodies, joints or nodes.
         what: &'static str,
         /// In the state.
         found: usize,
@@ -651,6 +671,10 @@ fn looks_sound(state: &State) -> bool {
         let sum = c.first + c.second;
         poison += (sum.x + sum.y + sum.z) * 0.0;
     }
+    for node in &state.nodes {
+        let sum = node.position + node.velocity;
+        poison += (sum.x + sum.y + sum.z) * 0.0;
+    }
     poison * 0.0 == 0.0 && off < 1e-3
 }
 
@@ -671,9 +695,11 @@ fn check(model: &Model, input: &Input, state: &State) -> Result<(), StepError> {
 }
 
 fn check_sizes(model: &Model, state: &State) -> Result<(), StepError> {
-    for (what, found, expected) in
-        [("bodies", state.bodies.len(), model.bodies().len()), ("joints", state.joints.len(), model.joints().len())]
-    {
+    for (what, found, expected) in [
+        ("bodies", state.bodies.len(), model.bodies().len()),
+        ("joints", state.joints.len(), model.joints().len()),
+        ("nodes", state.nodes.len(), model.flesh().map_or(0, |flesh| flesh.free)),
+    ] {
         if found != expected {
             return Err(StepError::Mismatch { what, found, expected });
         }
@@ -713,6 +739,9 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     }
     if state.contacts.iter().any(|c| !(c.first.is_finite() && c.second.is_finite())) {
         return wrong("the memory of a contact".to_owned(), "it is not finite: clear the list");
+    }
+    if let Some(i) = state.nodes.iter().position(|node| !node.is_finite()) {
+        return wrong(format!("node {i} of the flesh"), "it is not finite: give a finite start");
     }
     for (part, number) in [("the time", state.time), ("the length of the last step", state.last_dt)] {
         if !number.is_finite() {

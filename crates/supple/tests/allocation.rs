@@ -114,6 +114,14 @@ fn assembly_allocates_nothing() {
 }
 
 #[test]
+fn flesh_allocates_nothing() {
+    let slot = take_slot();
+    assert_eq!(of_scene("fish", slot, |_| {}), 0, "implicit");
+    let explicit = |input: &mut Input| (input.solver, input.dt) = (Solver::Reduced(Reduced::default()), 1e-3);
+    assert_eq!(of_scene("fish", slot, explicit), 0, "explicit");
+}
+
+#[test]
 fn the_counter_counts() {
     let slot = take_slot();
     assert_eq!(allocations(slot, || drop(std::hint::black_box(vec![1u8; 100]))), 1);

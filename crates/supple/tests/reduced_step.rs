@@ -16,12 +16,14 @@ const EULER: Solver = Solver::Reduced(Reduced {
     integration: Integration::Euler,
     balance: Balance::On,
     contacts: Penalty::USUAL,
+    diagonalize: Diagonalize::Selective,
 });
 const MIDPOINT: Solver = Solver::Reduced(Reduced {
     springs: Springs::Implicit,
     integration: Integration::Midpoint,
     balance: Balance::On,
     contacts: Penalty::USUAL,
+    diagonalize: Diagonalize::Selective,
 });
 
 #[test]

@@ -4,7 +4,9 @@
 mod assembly;
 mod chain;
 mod contacts;
+mod creatures;
 mod drag;
+mod flesh;
 mod hand;
 mod loops;
 mod peak;
@@ -55,12 +57,20 @@ enum Name {
     Contacts(contacts::ContactsArgs),
     /// The robot on its feet, every joint a servo, by stiffness
     Servo(servo::ServoArgs),
+    /// Time per step of a worm in flesh, explicit and implicit [Kim 2008, table 2]
+    Worm(creatures::CreatureArgs),
+    /// Time per step of a fish in flesh, explicit and implicit [Kim 2008, table 2]
+    Fish(creatures::CreatureArgs),
+    /// Time per step of a finger in flesh, explicit and implicit [Kim 2008, table 2]
+    Finger(creatures::CreatureArgs),
+    /// Flesh of every stiffness from flattened, scrambled and stretched starts, at steps of every size
+    Flesh(flesh::FleshArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 14] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -74,6 +84,10 @@ const NAMES: [(&str, &str); 10] = [
     ),
     ("servo", "the robot on its feet, every joint a servo, by stiffness"),
     ("assembly", "broken poses brought together, frames of posing and shaking [Faure 1998]"),
+    ("worm", "time per step of a worm in flesh, explicit and implicit [Kim 2008, table 2]"),
+    ("fish", "time per step of a fish in flesh, explicit and implicit [Kim 2008, table 2]"),
+    ("finger", "time per step of a finger in flesh, explicit and implicit [Kim 2008, table 2]"),
+    ("flesh", "flesh of every stiffness from flattened, scrambled and stretched starts, at steps of every size"),
 ];
 
 /// Runs a bench, or lists them.
@@ -89,6 +103,10 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Loops(args)) => loops::run(args, terminal),
         Some(Name::Contacts(args)) => contacts::run(args, terminal),
         Some(Name::Servo(args)) => servo::run(args, terminal),
+        Some(Name::Worm(args)) => creatures::run("worm", args, terminal),
+        Some(Name::Fish(args)) => creatures::run("fish", args, terminal),
+        Some(Name::Finger(args)) => creatures::run("finger", args, terminal),
+        Some(Name::Flesh(args)) => flesh::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }
@@ -120,7 +138,7 @@ struct Destination {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Write a file, by its ending: .json (the document), .svg (chain, trees: the figure), .html (whip: the page); may be given again
+    /// Write a file, by its ending: .json (the document), .svg (chain, trees, worm, fish, finger: the figure), .html (whip: the page); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 }

@@ -1,12 +1,13 @@
 //! The character as parts to be drawn: its shapes coloured by limb as in the studio, bones and joints.
 
 use super::camera::Ball;
+use super::moments::Posture;
 use super::raster::{Facet, Surface, Vertex};
 use super::solids::{self, Mesh};
 use super::stage::{Finish, Paint, linear};
 use clap::ValueEnum;
 use supple::glam::{DVec3, Vec3};
-use supple::{Model, ObstacleShape, Pose, Shape};
+use supple::{Flesh, Model, ObstacleShape, Pose, Shape};
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,8 +134,49 @@ impl Figure {
     }
 }
 
-/// Balls that hold the shapes of all bodies in all these poses, about a new origin.
-pub(super) fn balls(model: &Model, poses: &[Vec<Pose>], origin: DVec3) -> Vec<Ball> {
+/// The surface of flesh: smooth, with a colour for each triangle.
+#[derive(Debug)]
+pub(super) struct Soft {
+    triangles: Vec<[u32; 3]>,
+    colours: Vec<Vec3>,
+}
+
+impl Soft {
+    pub(super) fn new(flesh: &Flesh) -> Soft {
+        let surface = &flesh.surface;
+        let plain = linear(LIMBS[0]);
+        let corner = |i: u32| surface.colours.get(i as usize).map_or(plain, |colour| Vec3::from_array(*colour));
+        let colours = surface.triangles.iter().map(|t| t.iter().map(|&i| corner(i)).sum::<Vec3>() / 3.0);
+        Soft { colours: colours.collect(), triangles: surface.triangles.clone() }
+    }
+
+    pub(super) fn paints(&self) -> impl Iterator<Item = Paint> {
+        self.colours.iter().map(|&colour| Paint { colour, finish: Finish::Solid })
+    }
+
+    /// With its vertices at these places, about a new origin; its parts are counted from `first`.
+    pub(super) fn surface(&self, places: &[DVec3], origin: DVec3, first: usize) -> Surface {
+        // Normals of the triangles round a vertex, by their areas
+        let mut normals = vec![DVec3::ZERO; places.len()];
+        for t in &self.triangles {
+            let [a, b, c] = t.map(|i| places[i as usize]);
+            let normal = (b - a).cross(c - a);
+            t.iter().for_each(|&i| normals[i as usize] += normal);
+        }
+        let vertex = |(place, normal): (&DVec3, &DVec3)| Vertex {
+            position: (*place - origin).as_vec3(),
+            normal: normal.normalize_or(DVec3::Y).as_vec3(),
+        };
+        let facet = |(k, t): (usize, &[u32; 3])| Facet { corners: *t, part: (first + k) as u32 };
+        Surface {
+            vertices: places.iter().zip(&normals).map(vertex).collect(),
+            facets: self.triangles.iter().enumerate().map(facet).collect(),
+        }
+    }
+}
+
+/// Balls that hold the shapes of all bodies and the flesh in all these postures, about a new origin.
+pub(super) fn balls(model: &Model, postures: &[Posture], origin: DVec3) -> Vec<Ball> {
     let mut own = Vec::new();
     for (k, body) in model.bodies().iter().enumerate() {
         for placed in &body.shapes {
@@ -149,7 +191,9 @@ pub(super) fn balls(model: &Model, poses: &[Vec<Pose>], origin: DVec3) -> Vec<Ba
         centre: (poses[k].transform_point(at) - origin).as_vec3(),
         radius,
     };
-    poses.iter().flat_map(|poses| own.iter().map(move |ball| place(poses, ball))).collect()
+    let bodies = postures.iter().flat_map(|posture| own.iter().map(move |ball| place(&posture.bodies, ball)));
+    let flesh = postures.iter().flat_map(|posture| &posture.flesh);
+    bodies.chain(flesh.map(|p| Ball { centre: (*p - origin).as_vec3(), radius: 0.0 })).collect()
 }
 
 /// A limb keeps its colour; where the tree branches, each branch gets the next one.

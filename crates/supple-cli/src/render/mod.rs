@@ -17,14 +17,14 @@ use crate::table::{self, count, given};
 use crate::terminal::Terminal;
 use camera::{Ball, Camera, View};
 use clap::Args;
-use figure::{Figure, Layer};
+use figure::{Figure, Layer, Soft};
 use files::{Gif, Picture};
-use moments::Source;
+use moments::{Posture, Source};
 use serde::Serialize;
 use stage::{Background, Finish, Paint, Place, Stage};
 use std::path::PathBuf;
 use supple::glam::{DVec3, Vec2, Vec3};
-use supple::{Model, Obstacle, ObstacleShape, Pose};
+use supple::{Model, Obstacle, ObstacleShape};
 
 /// Draw a scene: a picture, a film strip or an animation
 #[derive(Args, Debug)]
@@ -359,6 +359,7 @@ struct Shot {
     figures: Vec<Figure>,
     /// What throws shadows: the first figure with fewer sides.
     casters: Figure,
+    flesh: Option<Soft>,
     paints: Vec<Paint>,
     camera: Camera,
     balls: Vec<Ball>,
@@ -372,14 +373,14 @@ impl Shot {
     /// Frames the whole motion on a picture of this size.
     fn new(
         model: &Model,
-        poses: &[Vec<Pose>],
+        poses: &[Posture],
         layers: &[Layer],
         camera: Camera,
         background: Background,
         [width, height]: [usize; 2],
     ) -> Result<Shot, Error> {
         // The middle of all places is the origin: single precision is then enough.
-        let places = || poses.iter().flatten().map(|pose| pose.translation);
+        let places = || poses.iter().flat_map(|posture| &posture.bodies).map(|pose| pose.translation);
         let low = places().fold(DVec3::INFINITY, DVec3::min);
         let high = places().fold(DVec3::NEG_INFINITY, DVec3::max);
         let origin = 0.5 * (low + high);
@@ -419,20 +420,26 @@ impl Shot {
             let finish = if figures.is_empty() { Finish::Solid } else { Finish::Marking };
             figures.push(Figure::markings(model, &markings, finish, fine));
         }
-        let paints = figures.iter().flat_map(Figure::paints).collect();
-        Ok(Shot { figures, casters, paints, camera, balls, place, origin, background, height })
+        let flesh = if layers.contains(&Layer::Shapes) { model.flesh().map(Soft::new) } else { None };
+        let paints = figures.iter().flat_map(Figure::paints);
+        let paints = paints.chain(flesh.iter().flat_map(Soft::paints)).collect();
+        Ok(Shot { figures, casters, flesh, paints, camera, balls, place, origin, background, height })
     }
 
     /// The bodies in these poses.
-    fn picture(&self, poses: &[Pose], width: usize) -> Picture {
+    fn picture(&self, posture: &Posture, width: usize) -> Picture {
         let view: View = self.camera.fit(&self.balls, width, self.height);
         let mut first = 0;
         let mut surfaces = Vec::with_capacity(self.figures.len());
         for figure in &self.figures {
-            surfaces.push(figure.surface(poses, self.origin, first));
+            surfaces.push(figure.surface(&posture.bodies, self.origin, first));
             first += figure.paints().count();
         }
-        let casters = self.casters.surface(poses, self.origin, 0);
+        let mut casters = self.casters.surface(&posture.bodies, self.origin, 0);
+        if let Some(flesh) = &self.flesh {
+            surfaces[0].append(flesh.surface(&posture.flesh, self.origin, first));
+            casters.append(flesh.surface(&posture.flesh, self.origin, 0));
+        }
         let stage = Stage::new(&view, self.place, self.background, &self.paints, &casters);
         let light = raster::draw(&surfaces, &view, &stage);
         Picture { width, height: self.height, pixels: light.into_iter().map(stage::encode).collect() }

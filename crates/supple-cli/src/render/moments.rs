@@ -3,9 +3,30 @@
 use crate::error::Error;
 use crate::table::given;
 use crate::terminal::Terminal;
+use supple::glam::DVec3;
 use supple::timeline::Playback;
 use supple::timeline::file::TakeFile;
-use supple::{Input, Moment, Pose, Scene, State, Work, step};
+use supple::{Input, Model, Moment, Pose, Scene, State, Work, step};
+
+/// Where everything is at a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Posture {
+    pub(super) bodies: Vec<Pose>,
+    /// The vertices of the flesh's surface \[m\].
+    pub(super) flesh: Vec<DVec3>,
+}
+
+impl Posture {
+    fn of(model: &Model, state: &State) -> Posture {
+        let mut flesh = Vec::new();
+        if let Some(soft) = model.flesh() {
+            let mut nodes = Vec::new();
+            soft.positions(state, &mut nodes);
+            soft.surface_positions(&nodes, &mut flesh);
+        }
+        Posture { bodies: state.bodies.iter().map(|body| body.pose()).collect(), flesh }
+    }
+}
 
 /// What is shown.
 pub(super) enum Source {
@@ -44,10 +65,10 @@ impl Source {
         }
     }
 
-    /// The poses of all bodies at each of these times, which ascend.
-    pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Vec<Pose>>, Error> {
-        let mut sampler = Sampler { times, poses: Vec::with_capacity(times.len()), before: None };
+    /// Where everything is at each of these times, which ascend.
+    pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Posture>, Error> {
         let model = &self.scene().model;
+        let mut sampler = Sampler { model, times, poses: Vec::with_capacity(times.len()), before: None };
         match self {
             Source::Run(scene, input) => {
                 let mut work = Work::new(model);
@@ -86,8 +107,9 @@ impl Source {
 
 /// Takes poses at given times from the states of a run.
 struct Sampler<'a> {
+    model: &'a Model,
     times: &'a [f64],
-    poses: Vec<Vec<Pose>>,
+    poses: Vec<Posture>,
     before: Option<State>,
 }
 
@@ -101,11 +123,11 @@ impl Sampler<'_> {
         while let Some(&time) = self.times.get(self.poses.len())
             && time <= state.time + SAME
         {
-            let poses = match &self.before {
-                Some(before) if time < state.time - SAME => between(before, state, time),
-                _ => state.bodies.iter().map(|body| body.pose()).collect(),
+            let posture = match &self.before {
+                Some(before) if time < state.time - SAME => between(self.model, before, state, time),
+                _ => Posture::of(self.model, state),
             };
-            self.poses.push(poses);
+            self.poses.push(posture);
         }
         match &mut self.before {
             Some(before) => before.clone_from(state),
@@ -115,11 +137,14 @@ impl Sampler<'_> {
 }
 
 /// The poses at a time between two states: places on the line, rotations on the shortest arc.
-fn between(before: &State, after: &State, time: f64) -> Vec<Pose> {
+fn between(model: &Model, before: &State, after: &State, time: f64) -> Posture {
     let share = (time - before.time) / (after.time - before.time);
-    let pair = before.bodies.iter().zip(&after.bodies);
-    pair.map(|(a, b)| Pose::new(a.orientation.slerp(b.orientation, share), a.position.lerp(b.position, share)))
-        .collect()
+    let (mut a, b) = (Posture::of(model, before), Posture::of(model, after));
+    for (a, b) in a.bodies.iter_mut().zip(&b.bodies) {
+        *a = Pose::new(a.rotation.slerp(b.rotation, share), a.translation.lerp(b.translation, share));
+    }
+    a.flesh.iter_mut().zip(&b.flesh).for_each(|(a, b)| *a = a.lerp(*b, share));
+    a
 }
 
 #[cfg(test)]
@@ -133,7 +158,7 @@ mod tests {
         let dt = input.dt;
         let source = Source::Run(scene, input);
         let poses = source.poses(&[0.0, 3.0 * dt, 3.5 * dt, 4.0 * dt], &Terminal::new(true)).unwrap();
-        let at = |k: usize| poses[k][0];
+        let at = |k: usize| poses[k].bodies[0];
         assert_eq!(at(0).translation, source.scene().state.bodies[0].position);
         let middle = at(1).translation.lerp(at(3).translation, 0.5);
         // rounding of the sum of steps

@@ -36,6 +36,15 @@ pub(super) struct Surface {
     pub(super) facets: Vec<Facet>,
 }
 
+impl Surface {
+    /// Adds the triangles of another one.
+    pub(super) fn append(&mut self, other: Surface) {
+        let base = self.vertices.len() as u32;
+        self.vertices.extend(other.vertices);
+        self.facets.extend(other.facets.into_iter().map(|f| Facet { corners: f.corners.map(|i| base + i), ..f }));
+    }
+}
+
 /// What is seen of one part in one pixel, averaged over the samples that see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fragment {

@@ -5,6 +5,7 @@ pub(crate) mod fnv;
 pub mod lanes;
 pub mod pose;
 pub mod rotation;
+pub mod singular;
 pub mod small;
 pub mod sparse;
 pub mod spatial;

@@ -38,6 +38,14 @@ pub struct Slot {
     kind: SlotKind,
 }
 
+/// A part of the block of two nodes: from a row and a column of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    slot: Slot,
+    row: u8,
+    col: u8,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlotKind {
     Diagonal,
@@ -124,6 +132,44 @@ impl Sparse {
                 for r in 0..rows {
                     for c in 0..cols {
                         self.lower[k][c][r] += block.get(r, c);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where a part of the block of two nodes is: from row `row` of node `i` and column `col` of node `j`. On the diagonal with `row` below `col` it is
+    /// the part across that is kept.
+    pub fn place(&self, (i, row): (usize, usize), (j, col): (usize, usize)) -> Place {
+        Place { slot: self.slot(i, j), row: row as u8, col: col as u8 }
+    }
+
+    /// Adds the rows of `part` at a place, and their transpose across the diagonal. In the middle of a diagonal block the part must be symmetric.
+    pub fn add_part<const R: usize, const C: usize>(&mut self, place: Place, part: &[[f64; C]; R]) {
+        let Place { slot, row, col } = place;
+        let (k, row, col) = (slot.index as usize, row as usize, col as usize);
+        match slot.kind {
+            SlotKind::AsGiven => {
+                for r in 0..R {
+                    for c in 0..C {
+                        self.lower[k][row + r][col + c] += part[r][c];
+                    }
+                }
+            }
+            SlotKind::Transposed => {
+                for r in 0..R {
+                    for c in 0..C {
+                        self.lower[k][col + c][row + r] += part[r][c];
+                    }
+                }
+            }
+            SlotKind::Diagonal => {
+                for r in 0..R {
+                    for c in 0..C {
+                        self.diagonal[k][row + r][col + c] += part[r][c];
+                        if row != col {
+                            self.diagonal[k][col + c][row + r] += part[r][c];
+                        }
                     }
                 }
             }
@@ -398,6 +444,39 @@ impl Ldl {
 
     /// Factors `matrix`, which has the edges this was made for. On failure names the node whose pivot is singular or not finite.
     pub fn factor(&mut self, matrix: &Sparse) -> Result<(), usize> {
+        self.scatter(matrix);
+        for k in 0..self.order.len() {
+            let node = self.order[k] as usize;
+            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
+        }
+        Ok(())
+    }
+
+    /// Eliminates all nodes but the last `kept` of the order, and tells what is left of the matrix: `each(i, j, block)` for the nodes i and j
+    /// on and below the diagonal of what is left [Schur complement]. On failure names the node whose pivot is singular or not finite.
+    pub fn condense(
+        &mut self,
+        matrix: &Sparse,
+        kept: usize,
+        mut each: impl FnMut(usize, usize, &[[f64; 6]; 6]),
+    ) -> Result<(), usize> {
+        self.scatter(matrix);
+        let done = self.order.len() - kept;
+        for k in 0..done {
+            let node = self.order[k] as usize;
+            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
+        }
+        for k in done..self.order.len() {
+            let node = self.order[k] as usize;
+            each(node, node, &self.pivots[k].l);
+            for b in self.first[k] as usize..self.first[k + 1] as usize {
+                each(self.order[self.rows[b] as usize] as usize, node, &self.lower[b]);
+            }
+        }
+        Ok(())
+    }
+
+    fn scatter(&mut self, matrix: &Sparse) {
         assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.scatter.len());
         self.lower.fill(ZERO);
         for (pivot, &node) in self.pivots.iter_mut().zip(&self.order) {
@@ -406,11 +485,6 @@ impl Ldl {
         for (block, &(to, transposed)) in matrix.lower.iter().zip(&self.scatter) {
             self.lower[to as usize] = if transposed { transpose(block) } else { *block };
         }
-        for k in 0..self.order.len() {
-            let node = self.order[k] as usize;
-            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
-        }
-        Ok(())
     }
 
     /// Eliminates column k:  `L_i = B_i D⁻¹`,  `H_ij −= L_i B_jᵀ` for all pairs of its blocks.

@@ -3,6 +3,7 @@
 use super::shape::outer;
 use super::*;
 use crate::contact::Colliders;
+use crate::flesh::{self, FleshSpec};
 use crate::maths::{Pose, rotation};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::HashMap;
@@ -363,6 +364,7 @@ impl From<&Model> for ModelBuilder {
             trackers: model.trackers.iter().map(tracker).collect(),
             obstacles: model.obstacles.iter().map(obstacle).collect(),
             strangers: strangers.map(|&(a, b)| (BodyRef::Id(a), BodyRef::Id(b))).collect(),
+            flesh: None, // its nodes' masses are in the bodies by now: it cannot be put around them once more
         }
     }
 }
@@ -413,6 +415,7 @@ pub struct ModelBuilder {
     trackers: Vec<TrackerSpec>,
     obstacles: Vec<ObstacleSpec>,
     strangers: Vec<(BodyRef, BodyRef)>,
+    flesh: Option<FleshSpec>,
 }
 
 impl ModelBuilder {
@@ -450,6 +453,11 @@ impl ModelBuilder {
         ObstacleId(self.obstacles.len() as u32 - 1)
     }
 
+    /// Puts flesh around the bodies, in place of any given before. Bodies take over the mass of the nodes that are fixed to them.
+    pub fn flesh(&mut self, flesh: FleshSpec) {
+        self.flesh = Some(flesh);
+    }
+
     /// Keeps two bodies from touching each other, such as neighbours of a joint that overlap where they bend.
     pub fn no_collision(&mut self, a: impl Into<BodyRef>, b: impl Into<BodyRef>) {
         self.strangers.push((a.into(), b.into()));
@@ -476,7 +484,9 @@ impl ModelBuilder {
         check.unique("tracker", self.trackers.iter().map(|t| t.name.as_str()));
         check.unique("obstacle", self.obstacles.iter().map(|o| o.name.as_str()));
 
-        let bodies: Vec<Body> = self.bodies.into_iter().map(|spec| check.body(spec)).collect();
+        let attached = self.flesh.and_then(|spec| check.flesh(spec, self.bodies.len()));
+        let bodies: Vec<Body> =
+            (0..).map(BodyId).zip(self.bodies).map(|(id, spec)| check.body(id, spec, attached.as_ref())).collect();
         let joints: Vec<Joint> = self.joints.into_iter().filter_map(|spec| check.joint(spec, &bodies)).collect();
         let anchor_springs: Vec<AnchorSpring> =
             self.anchor_springs.into_iter().filter_map(|spec| check.anchor_spring(spec, &bodies)).collect();
@@ -497,6 +507,7 @@ impl ModelBuilder {
         strangers.sort_unstable();
         strangers.dedup();
 
+        let flesh = attached.map(|attached| Arc::new(attached.finish(&bodies)));
         let topology = Topology::new(&bodies, &joints);
         let colliders = Arc::new(Colliders::new(&bodies, &obstacles));
         let fingerprint = fingerprint::fingerprint(&fingerprint::Parts {
@@ -506,6 +517,7 @@ impl ModelBuilder {
             trackers: &trackers,
             obstacles: &obstacles,
             strangers: &strangers,
+            flesh: flesh.as_deref(),
         });
         let is_hard = |(_, joint): &(usize, &Joint)| joint.limits.are_hard();
         let hard_limits = joints.iter().enumerate().filter(is_hard).map(|(k, _)| JointId(k as u32)).collect();
@@ -516,6 +528,7 @@ impl ModelBuilder {
             trackers,
             obstacles,
             strangers,
+            flesh,
             colliders,
             hard_limits,
             topology,
@@ -609,7 +622,26 @@ impl Check {
         id
     }
 
-    fn body(&mut self, mut spec: BodySpec) -> Body {
+    /// Flesh whose holders exist, or a problem.
+    fn flesh(&mut self, spec: FleshSpec, count: usize) -> Option<flesh::Attached> {
+        let holders: Vec<Option<BodyId>> =
+            spec.holds.iter().map(|hold| self.resolve_body(&hold.body, "flesh", count)).collect();
+        let holders: Vec<BodyId> = holders.into_iter().collect::<Option<_>>()?;
+        for (k, hold) in spec.holds.iter().enumerate() {
+            let finite = hold.from.is_finite() && hold.to.is_finite() && hold.reach.is_finite();
+            self.finite(&format!("hold {k} of the flesh"), "a number", finite);
+        }
+        match flesh::attach(spec, &holders) {
+            Ok(attached) => Some(attached),
+            Err(what) => {
+                let remedy = "give a closed surface, a cage around it and a material that can be";
+                self.problem("model/flesh", "flesh".into(), what, remedy);
+                None
+            }
+        }
+    }
+
+    fn body(&mut self, id: BodyId, mut spec: BodySpec, flesh: Option<&flesh::Attached>) -> Body {
         let part = body_part(&spec.name);
         self.finite(&part, "its pose", spec.world_from_link.is_finite());
         let rotation = self.unit(&part, spec.world_from_link.rotation);
@@ -656,6 +688,14 @@ impl Check {
         if let Some((given, given_centre)) = spec.inertia {
             inertia = (given + given.transpose()) * 0.5;
             centre = given_centre;
+        }
+        // What flesh is fixed to it, as points
+        let link_from_world = Pose::new(rotation, spec.world_from_link.translation).inverse();
+        for (at, m) in flesh.iter().flat_map(|flesh| flesh.carried_by(id)) {
+            let at = link_from_world.transform_point(at);
+            let joined = (centre * mass + at * m) / (mass + m);
+            inertia += about(centre - joined, mass) + about(at - joined, m);
+            (mass, centre) = (mass + m, joined);
         }
         if !(mass.is_finite() && mass > 0.0) {
             self.problem(

@@ -5,6 +5,7 @@ use super::{
     PlacedShape, Range, RotationSpring, Shape, SlideSpring, Stops, SwingEllipse, Tracker,
 };
 
+use crate::flesh::Flesh;
 use crate::maths::Pose;
 use crate::maths::fnv::Fnv;
 use glam::DVec3;
@@ -17,11 +18,12 @@ pub(super) struct Parts<'p> {
     pub(super) trackers: &'p [Tracker],
     pub(super) obstacles: &'p [Obstacle],
     pub(super) strangers: &'p [(BodyId, BodyId)],
+    pub(super) flesh: Option<&'p Flesh>,
 }
 
 /// The hash of everything but names.
 pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
-    let Parts { bodies, joints, anchor_springs, trackers, obstacles, strangers } = parts;
+    let Parts { bodies, joints, anchor_springs, trackers, obstacles, strangers, flesh } = parts;
     let mut hash = Fnv::new();
     for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len(), obstacles.len(), strangers.len()] {
         hash.u64(length as u64);
@@ -32,6 +34,7 @@ pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
     trackers.iter().for_each(|part| tracker(part, &mut hash));
     obstacles.iter().for_each(|part| obstacle(part, &mut hash));
     strangers.iter().for_each(|(a, b)| hash.u64(u64::from(a.0) << 32 | u64::from(b.0)));
+    flesh.iter().for_each(|flesh| flesh.hash(&mut hash));
     hash.finish()
 }
 

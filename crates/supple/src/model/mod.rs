@@ -24,10 +24,11 @@ pub use limit::{Limits, Range, Stops, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
-pub use state::{BodyState, ContactMemory, JointState, State};
+pub use state::{BodyState, ContactMemory, JointState, NodeState, State};
 pub use topology::{Topology, TreeNode};
 
 use crate::contact::Colliders;
+use crate::flesh::Flesh;
 use crate::maths::Pose;
 use std::sync::Arc;
 
@@ -83,6 +84,7 @@ pub struct Model {
     obstacles: Vec<Obstacle>,
     /// Pairs of bodies that do not touch each other, the smaller id first, in order.
     strangers: Vec<(BodyId, BodyId)>,
+    flesh: Option<Arc<Flesh>>,
     /// The shapes of bodies and obstacles, made ready for contacts.
     colliders: Arc<Colliders>,
     /// The joints with hard limits.
@@ -116,6 +118,11 @@ impl Model {
     /// What bodies touch and cannot move.
     pub fn obstacles(&self) -> &[Obstacle] {
         &self.obstacles
+    }
+
+    /// Soft matter around the bodies, if there is any.
+    pub fn flesh(&self) -> Option<&Flesh> {
+        self.flesh.as_deref()
     }
 
     /// The shapes of bodies and obstacles, made ready for contacts.
@@ -197,14 +204,21 @@ impl Model {
             bodies,
             joints: vec![JointState::default(); self.joints.len()],
             contacts: Vec::new(),
+            nodes: self
+                .flesh
+                .iter()
+                .flat_map(|flesh| &flesh.start[..flesh.free])
+                .map(|&x| NodeState::at_rest(x))
+                .collect(),
         };
         state.recount_turns(self);
         state
     }
 
-    /// Total mass \[kg\].
+    /// Total mass, flesh included \[kg\].
     pub fn mass(&self) -> f64 {
-        self.bodies.iter().map(|b| b.mass).sum()
+        let flesh: f64 = self.flesh.iter().flat_map(|flesh| &flesh.masses[..flesh.free]).sum();
+        self.bodies.iter().map(|b| b.mass).sum::<f64>() + flesh
     }
 
     /// Pose of side b of a joint: the parent's, or the world's.

@@ -54,6 +54,27 @@ pub struct JointState {
     pub integral: f64,
 }
 
+/// A free node of flesh.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NodeState {
+    /// In the world \[m\].
+    pub position: DVec3,
+    /// \[m/s\]
+    pub velocity: DVec3,
+}
+
+impl NodeState {
+    /// At a place, without velocity.
+    pub fn at_rest(position: DVec3) -> NodeState {
+        NodeState { position, velocity: DVec3::ZERO }
+    }
+
+    /// Whether every number is finite.
+    pub fn is_finite(&self) -> bool {
+        self.position.is_finite() && self.velocity.is_finite()
+    }
+}
+
 /// Everything needed to continue a run.
 #[derive(Debug, PartialEq)]
 pub struct State {
@@ -69,6 +90,8 @@ pub struct State {
     pub joints: Vec<JointState>,
     /// Contacts and hard limits that pushed in the last part, in the order of their keys.
     pub contacts: Vec<ContactMemory>,
+    /// The free nodes of the flesh, in its order; empty without flesh.
+    pub nodes: Vec<NodeState>,
 }
 
 /// What a contact must remember from step to step: where a solver starts from.
@@ -84,7 +107,7 @@ pub struct ContactMemory {
 
 impl Clone for State {
     fn clone(&self) -> State {
-        let State { time, last_dt, remembers, bodies, joints, contacts } = self;
+        let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = self;
         State {
             time: *time,
             last_dt: *last_dt,
@@ -92,16 +115,18 @@ impl Clone for State {
             bodies: bodies.clone(),
             joints: joints.clone(),
             contacts: contacts.clone(),
+            nodes: nodes.clone(),
         }
     }
 
     /// Keeps the room of all lists: saving a state in a step allocates nothing.
     fn clone_from(&mut self, other: &State) {
-        let State { time, last_dt, remembers, bodies, joints, contacts } = other;
+        let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = other;
         (self.time, self.last_dt, self.remembers) = (*time, *last_dt, *remembers);
         self.bodies.clone_from(bodies);
         self.joints.clone_from(joints);
         self.contacts.clone_from(contacts);
+        self.nodes.clone_from(nodes);
     }
 }
 
@@ -110,6 +135,7 @@ impl State {
     pub fn is_finite(&self) -> bool {
         self.time.is_finite()
             && self.bodies.iter().all(BodyState::is_finite)
+            && self.nodes.iter().all(NodeState::is_finite)
             && self
                 .joints
                 .iter()
@@ -165,6 +191,10 @@ impl State {
             hash.f64s(&[shape_a, shape_b, place, feature].map(f64::from));
             hash.f64s(&c.first.to_array());
             hash.f64s(&c.second.to_array());
+        }
+        for node in &self.nodes {
+            hash.f64s(&node.position.to_array());
+            hash.f64s(&node.velocity.to_array());
         }
         hash.f64(if self.remembers { 1.0 } else { 0.0 });
         hash.finish()

@@ -6,6 +6,7 @@
 mod bar;
 mod car;
 mod chain;
+mod creatures;
 mod crowd_of_two;
 mod grasp;
 mod hand;
@@ -93,6 +94,8 @@ enum Script {
     Lift(grasp::Lift),
     /// Bodies are pushed for a while, beside what another script gives.
     Pushed(Box<Script>, motion::Pushes),
+    /// A wave runs along a body.
+    Wave(creatures::Wave),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -112,7 +115,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 27] = [
+static CATALOGUE: [SceneInfo; 30] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -302,7 +305,32 @@ static CATALOGUE: [SceneInfo; 27] = [
         summary: "the hand closes on a box, lifts it by friction and shakes it",
         build: grasp::grasp,
     },
+    SceneInfo {
+        name: "worm",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a worm of seven bones in flesh that sends waves along its body [Kim 2008, fig. 7]",
+        build: creatures::worm,
+    },
+    SceneInfo {
+        name: "fish",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a fish on the ground that beats its tail [Kim 2008, fig. 8]",
+        build: creatures::fish,
+    },
+    SceneInfo {
+        name: "finger",
+        parameters: FLESH_PARAMETERS,
+        units: FLESH_UNITS,
+        summary: "a finger with a soft tip, and a ball to roll [Kim 2008, fig. 9]",
+        build: creatures::finger,
+    },
 ];
+
+/// Scenes with flesh: how fine, how stiff, and the mass of flesh in bones' masses.
+const FLESH_PARAMETERS: &str = "fine=1,stiffness=100000,ratio=10";
+const FLESH_UNITS: &[&str] = &["", "Pa", ""];
 
 /// The built-in scenes.
 pub fn catalogue() -> &'static [SceneInfo] {
@@ -444,6 +472,7 @@ impl Script {
                 script.direct(time, input);
                 pushes.direct(time, input);
             }
+            Script::Wave(wave) => wave.direct(time, input),
         }
     }
 }

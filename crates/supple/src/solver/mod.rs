@@ -59,6 +59,11 @@ impl Solver {
 
     /// Whether this solver can take the model with this input; otherwise the first part it cannot take, and what to do.
     pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
+        let together = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }) | Solver::Reduced(_));
+        if model.flesh().is_some() && !together {
+            let remedy = "use solver tree with its default scheme, or solver reduced";
+            return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
+        }
         match self {
             Solver::Tree(settings) => tree::takes(model, input, *settings),
             Solver::Impulse(settings) => impulse::takes(model, input, *settings),

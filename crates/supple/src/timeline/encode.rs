@@ -5,10 +5,11 @@
 
 use super::TakeError;
 use crate::contact::{ContactKey, Penalty};
+use crate::flesh::Diagonalize;
 use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{BodyId, BodyState, ContactMemory, JointState, ServoTarget, State};
+use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
@@ -17,7 +18,7 @@ use glam::{DQuat, DVec3};
 
 /// Appends `state`.
 pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
-    let State { time, last_dt, remembers, bodies, joints, contacts } = state;
+    let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = state;
     put_f64(out, *time);
     put_f64(out, *last_dt);
     out.push(u8::from(*remembers));
@@ -42,6 +43,11 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_vec3(out, *first);
         put_vec3(out, *second);
     });
+    put_list(out, nodes, |out, node| {
+        let NodeState { position, velocity } = node;
+        put_vec3(out, *position);
+        put_vec3(out, *velocity);
+    });
 }
 
 /// Reads what [`write_state`] wrote.
@@ -61,6 +67,7 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
                 ContactKey { shape_a: from.u32()?, shape_b: from.u32()?, place: from.u32()?, feature: from.u32()? };
             Ok(ContactMemory { key, first: from.vec3()?, second: from.vec3()? })
         })?,
+        nodes: from.list(48, |from| Ok(NodeState { position: from.vec3()?, velocity: from.vec3()? }))?,
     })
 }
 
@@ -318,12 +325,13 @@ fn put_solver(out: &mut Vec<u8>, solver: Solver) {
             put_choice(out, cut, &CUTS);
             put_choice(out, linear, &LINEARS);
         }
-        Solver::Reduced(Reduced { springs, integration, balance, contacts }) => {
+        Solver::Reduced(Reduced { springs, integration, balance, contacts, diagonalize }) => {
             out.push(3);
             put_choice(out, springs, &SPRINGS);
             put_choice(out, integration, &INTEGRATIONS);
             put_choice(out, balance, &BALANCES);
             put_penalty(out, contacts);
+            put_choice(out, diagonalize, &DIAGONALIZE);
         }
     }
 }
@@ -355,6 +363,7 @@ const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
 const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
 const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
+const DIAGONALIZE: [Diagonalize; 2] = [Diagonalize::Selective, Diagonalize::Always];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
     out.push(u8::from(target.is_some()));
@@ -504,6 +513,7 @@ impl<'a> Bytes<'a> {
                 integration: self.choice(&INTEGRATIONS)?,
                 balance: self.choice(&BALANCES)?,
                 contacts: self.penalty()?,
+                diagonalize: self.choice(&DIAGONALIZE)?,
             }),
         })
     }

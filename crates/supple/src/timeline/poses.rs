@@ -64,6 +64,11 @@ impl Grid {
         [x, y, z, a, b, c, d]
     }
 
+    /// The grid numbers of a point.
+    fn round_point(self, p: DVec3) -> [i64; 3] {
+        p.to_array().map(|x| (x * power(-self.exponent)).round().clamp(-FARTHEST, FARTHEST) as i64)
+    }
+
     /// The pose of grid numbers.
     fn pose(self, n: [i64; PARTS]) -> Pose {
         let [x, y, z, a, b, c, d] = n.map(|n| n as f64);
@@ -121,7 +126,10 @@ impl Part {
 /// The poses at a step, and what the next step's are predicted from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trace {
+    /// Seven of each body.
     parts: Vec<Part>,
+    /// Three of each free node of flesh.
+    nodes: Vec<Part>,
 }
 
 impl Trace {
@@ -129,6 +137,8 @@ impl Trace {
     pub(super) fn start(&mut self, grid: Grid, state: &State) {
         self.parts.clear();
         self.parts.extend(state.bodies.iter().flat_map(|body| grid.round(body)).map(Part::at));
+        self.nodes.clear();
+        self.nodes.extend(state.nodes.iter().flat_map(|node| grid.round_point(node.position)).map(Part::at));
     }
 
     /// Number of bodies.
@@ -146,12 +156,10 @@ impl Trace {
             if dot < 0 {
                 n[3..].iter_mut().for_each(|part| *part = -*part);
             }
-            for (part, n) in parts.iter_mut().zip(n) {
-                let r = n.wrapping_sub(part.prediction());
-                let u = ((r << 1) ^ (r >> 63)) as u64;
-                bits.number(u, part.k());
-                part.move_to(n, u);
-            }
+            parts.iter_mut().zip(n).for_each(|(part, n)| bits.next(part, n));
+        }
+        for (node, parts) in state.nodes.iter().zip(self.nodes.chunks_exact_mut(3)) {
+            parts.iter_mut().zip(grid.round_point(node.position)).for_each(|(part, n)| bits.next(part, n));
         }
         bits.finish();
     }
@@ -159,7 +167,7 @@ impl Trace {
     /// Moves on to the next step by what [`Trace::write`] wrote.
     pub(super) fn read(&mut self, from: &mut Bytes<'_>) -> Result<(), TakeError> {
         let mut bits = Bits { bytes: from.0, at: 0 };
-        for part in &mut self.parts {
+        for part in self.parts.iter_mut().chain(&mut self.nodes) {
             let u = bits.number(part.k());
             let r = (u >> 1) as i64 ^ -((u & 1) as i64);
             let n = part.prediction().wrapping_add(r);
@@ -174,6 +182,13 @@ impl Trace {
         let parts = &self.parts[PARTS * body..][..PARTS];
         grid.pose(std::array::from_fn(|k| parts[k].now))
     }
+
+    /// The places of the free nodes of flesh.
+    pub(super) fn nodes(&self, grid: Grid) -> impl Iterator<Item = DVec3> {
+        self.nodes
+            .chunks_exact(3)
+            .map(move |n| DVec3::new(n[0].now as f64, n[1].now as f64, n[2].now as f64) * grid.line())
+    }
 }
 
 /// Bits being written.
@@ -184,6 +199,14 @@ struct BitsOut<'a> {
 }
 
 impl BitsOut<'_> {
+    /// Appends what is missing in the prediction of a part, and moves it on.
+    fn next(&mut self, part: &mut Part, n: i64) {
+        let r = n.wrapping_sub(part.prediction());
+        let u = ((r << 1) ^ (r >> 63)) as u64;
+        self.number(u, part.k());
+        part.move_to(n, u);
+    }
+
     /// Appends the lowest `count` bits, at most 56.
     fn put(&mut self, bits: u64, count: u32) {
         self.buffer |= bits << self.count;

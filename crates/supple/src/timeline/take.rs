@@ -5,7 +5,7 @@ use super::encode::{Bytes, read_input, read_state, write_input, write_state};
 use super::poses::{Grid, Trace};
 use crate::input::Input;
 use crate::maths::Pose;
-use crate::model::{BodyState, Model, State};
+use crate::model::{BodyState, Model, NodeState, State};
 use std::sync::Arc;
 
 /// Where a take left another.
@@ -91,6 +91,10 @@ impl Playback {
         state.last_dt = 0.0;
         for (k, body) in state.bodies.iter_mut().enumerate() {
             *body = BodyState::at_rest(self.pose(k));
+        }
+        if let Some(grid) = self.grid {
+            state.nodes.clear();
+            state.nodes.extend(self.trace.nodes(grid).map(NodeState::at_rest));
         }
         state.recount_turns(model);
     }

@@ -9,6 +9,7 @@ mod derivative;
 mod loads;
 mod particles;
 mod recursion;
+mod soft;
 mod spatial;
 
 pub use particles::Particle;
@@ -16,6 +17,7 @@ pub use recursion::{Given, Known, Recursion, Singular, forward, hybrid, inverse}
 
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{Contact, Penalty};
+use crate::flesh::Diagonalize;
 use crate::input::{Drive, Input};
 use crate::measure;
 use crate::model::{Coordinates, JointId, Model, State};
@@ -23,6 +25,7 @@ use crate::step::{Failure, Report, StepError};
 use balance::{Books, Verdict};
 use glam::DVec3;
 use loads::{Loads, Rule};
+use soft::Soft;
 
 /// Settings of solver `reduced`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,10 +34,12 @@ pub struct Reduced {
     pub springs: Springs,
     /// How the coordinates are moved.
     pub integration: Integration,
-    /// Whether energy and momentum are balanced after each part.
+    /// Whether energy and momentum are balanced after each part. Not with flesh.
     pub balance: Balance,
     /// How bodies push where they touch: contacts are springs [Kim 2008, §4.1].
     pub contacts: Penalty,
+    /// Which elements of flesh are diagonalised.
+    pub diagonalize: Diagonalize,
 }
 
 /// How springs, dampers and pulls enter the recursion.
@@ -76,6 +81,7 @@ pub(crate) struct ReducedWork {
     /// Contacts as springs.
     touches: Vec<Touch>,
     books: Books,
+    soft: Option<Soft>,
     /// Rates at the start of the part, and in its middle.
     start: Vec<f64>,
     middle: Vec<f64>,
@@ -91,6 +97,7 @@ impl ReducedWork {
             loads: Loads::new(model),
             touches: Vec::new(),
             books: Books::new(model),
+            soft: model.flesh().map(Soft::new),
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),
             saved: vec![model.start(); HALVINGS],
@@ -128,11 +135,38 @@ pub(crate) fn substep(
     work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
     penalty::gather(model, state, contacts, settings.contacts, part, &mut work.touches);
+    if let Some(soft) = &work.soft {
+        return with_flesh(model, input, settings, part, soft.longest, state, work);
+    }
     match settings.balance {
         Balance::On => in_halves(model, input, settings, part, HALVINGS, state, work),
         Balance::Off => advance(model, input, settings, part, state, work).map(|(report, _)| report),
     }
 }
+
+/// A part of a model with flesh, in as many pieces as its strain needs, all by Euler's rule as published.
+fn with_flesh(
+    model: &Model,
+    input: &Input,
+    settings: Reduced,
+    (h, after): (f64, f64),
+    longest: f64,
+    state: &mut State,
+    work: &mut ReducedWork,
+) -> Result<Report, Failure> {
+    let settings = Reduced { integration: Integration::Euler, balance: Balance::Off, ..settings };
+    let pieces = (h / longest).ceil().clamp(1.0, MOST_PIECES) as u32;
+    let piece = h / f64::from(pieces);
+    let mut report = Report::default();
+    for k in 1..=pieces {
+        let rest = after + h - f64::from(k) * piece;
+        report = report.then(advance(model, input, settings, (piece, rest), state, work)?.0);
+    }
+    Ok(report)
+}
+
+/// Flesh that needs shorter pieces than this share of a part is too stiff for explicit steps: they may grow without bound, which is told as an error.
+const MOST_PIECES: f64 = 4096.0;
 
 /// A part, or its two halves when it was too long for the motion.
 fn in_halves(
@@ -171,7 +205,7 @@ fn advance(
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<(Report, Verdict), Failure> {
-    let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, .. } = work;
+    let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, .. } = work;
     let not_finite = |Singular(body)| Failure::NotFinite(body);
     let mut verdict = Verdict::Sound;
     let entry = border::enter(model, state, coordinates, recursion).map_err(not_finite)?;
@@ -199,6 +233,9 @@ fn advance(
         limits = loads.collect(model, input, state, coordinates, rule, recursion);
         loads.touch(model, input, state, (touches, left), rule, recursion);
     }
+    if let Some(soft) = soft {
+        soft.hang(model, input, settings.diagonalize, (h, after), state, recursion);
+    }
     prescribe(input, h, coordinates, recursion);
 
     // q̈
@@ -217,17 +254,23 @@ fn advance(
     if midpoint && !has_settled(start, middle, &coordinates.rates) {
         verdict = Verdict::Rough;
     }
+    if let (Some(soft), Some(flesh)) = (&mut *soft, model.flesh()) {
+        soft.accelerate(flesh, h, input.gravity, recursion, state);
+    }
     if settings.balance == Balance::On {
         verdict = verdict.and(books.enter(recursion, h, start, &mut coordinates.rates));
     }
     coordinates.advance(model, if midpoint { 0.5 * h } else { h });
     coordinates.write(model, state);
+    if let (Some(soft), Some(flesh)) = (&mut *soft, model.flesh()) {
+        soft.write(flesh, h, state);
+    }
     if settings.balance == Balance::On {
         verdict = verdict.and(books.close(model, state, recursion));
     }
 
     let gap = measure::joint_gap(model, state);
-    let report = Report {
+    let mut report = Report {
         max_joint_gap: gap.distance,
         max_joint_tilt: gap.tilt,
         widest_joint: gap.joint,
@@ -239,6 +282,9 @@ fn advance(
         limits_active: limits,
         ..Report::default()
     };
+    if let Some(soft) = soft {
+        report.note_flesh(soft.settled());
+    }
     Ok((report, verdict))
 }
 

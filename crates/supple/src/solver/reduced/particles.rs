@@ -33,12 +33,10 @@ pub struct Particle {
 }
 
 impl Recursion {
-    /// Adds what particles do to their bodies. Call it before the solution.
-    pub(super) fn hang(&mut self, particles: &[Particle]) {
-        for particle in particles {
-            let node = &mut self.tree.nodes[self.node_of[particle.body.index()]];
-            node.applied += -Wrench::at(particle.position, particle.pull);
-        }
+    /// Adds what a particle does to its body. Call it before the solution.
+    pub(super) fn hang(&mut self, particle: &Particle) {
+        let node = &mut self.tree.nodes[self.node_of[particle.body.index()]];
+        node.applied += -Wrench::at(particle.position, particle.pull);
     }
 
     /// r̈ of a particle after the solution \[m/s²\].

@@ -197,7 +197,7 @@ pub fn hybrid(
 ) -> Result<(), Singular> {
     recursion.place(coordinates);
     recursion.surround(input);
-    recursion.hang(known.particles);
+    known.particles.iter().for_each(|particle| recursion.hang(particle));
     for (k, given) in known.given.iter().enumerate() {
         if let Some(node) = coordinates.node_of_joint(JointId(k as u32)) {
             recursion.tree.nodes[node].given = *given;

@@ -2,7 +2,7 @@
 
 use super::system::{Middle, Part, System};
 use super::touch::Touch;
-use super::{GeneralWork, place};
+use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
 use crate::forces;
 use crate::maths::Pose;
@@ -97,7 +97,7 @@ impl GeneralWork {
         state: &State,
         report: &mut Report,
     ) -> Result<(), Failure> {
-        let GeneralWork { system, poses, momenta, met, push, trial, .. } = self;
+        let GeneralWork { system, poses, momenta, met, push, trial, flesh, momenta_with_flesh, .. } = self;
         let h = part.h;
         let mut known = state.contacts.iter().peekable();
         for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
@@ -125,6 +125,7 @@ impl GeneralWork {
                     system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
                 });
             }
+            let momenta = with_flesh(part, flesh, poses, momenta, &system.v, momenta_with_flesh);
             Ok(system.residual(part, Middle::Foretold, state, poses, momenta))
         })?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {

@@ -26,6 +26,8 @@ mod system;
 mod touch;
 
 use crate::contact::Contact;
+use crate::flesh::Budget;
+use crate::flesh::couple::Coupled;
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::Input;
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
@@ -55,6 +57,9 @@ pub(super) struct GeneralWork {
     push: Vec<Vector>,
     /// The state with the poses of the drift, for limits.
     trial: State,
+    /// Flesh around the bodies, and momenta with what it gives.
+    flesh: Option<Box<Coupled>>,
+    momenta_with_flesh: Vec<Vector>,
     /// The state to go back to.
     start: State,
 }
@@ -71,6 +76,8 @@ impl GeneralWork {
             met: Vec::new(),
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
+            flesh: model.flesh().map(|flesh| Box::new(Coupled::new(flesh, bodies))),
+            momenta_with_flesh: vec![[0.0; 6]; bodies],
             start: model.start(),
         }
     }
@@ -101,7 +108,7 @@ pub(super) fn substep(
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
     work.start.clone_from(state);
-    let part = Part { model, input, h: span.h, reach, contacts, stops };
+    let part = Part { model, input, h: span.h, after: span.after, reach, contacts, stops };
     let done = work.advance(&part, span.halvings, state);
     if done.is_err() {
         state.clone_from(&work.start);
@@ -142,6 +149,7 @@ impl GeneralWork {
         self.first_impulses(part, state);
         let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
         self.system.assemble_first(part, middle, state, &self.forces);
+        self.meet_flesh(part, state)?;
         if touching {
             self.drift_touching(part, state, &mut report)?;
         } else {
@@ -167,6 +175,10 @@ impl GeneralWork {
             body.velocity = to_twist(v);
         }
         self.check_energy(part, halvings, kinetic, state)?;
+        if let (Some(coupled), Some(flesh)) = (&self.flesh, model.flesh()) {
+            coupled.commit(flesh, state);
+            report.note_flesh(coupled.settled);
+        }
         if touching {
             self.remember(part, state, &mut report);
         } else {
@@ -191,7 +203,7 @@ impl GeneralWork {
         forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
             let softness = |body: BodyId| system::softness(model, state, body, acting.force);
             let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
-            let weight = Weight::of(acting.force, a + b, h);
+            let weight = if model.flesh().is_some() { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
             kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
         })
     }
@@ -199,17 +211,18 @@ impl GeneralWork {
     /// Momenta of the start with the part of S that does not depend on v.
     fn first_impulses(&mut self, part: &Part<'_>, state: &State) {
         let &Part { model, input, h, .. } = part;
+        let share = steady_share(model) * h;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
-            let linear = s.velocity.linear * body.mass + input.gravity * (0.5 * h * body.mass);
+            let linear = s.velocity.linear * body.mass + input.gravity * (share * body.mass);
             let angular = turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
             self.momenta[i] = from_twist(Twist::new(linear, angular));
         }
         for (body, wrench) in &input.wrenches {
-            add_scaled(&mut self.momenta[body.index()], 0.5 * h, &from_wrench(*wrench));
+            add_scaled(&mut self.momenta[body.index()], share, &from_wrench(*wrench));
         }
         for kept in &self.forces {
             let [on_a, on_b] = kept.force.wrenches();
-            let share = 0.5 * h;
+            let share = kept.weight.share() * h;
             add_scaled(&mut self.momenta[kept.a.index()], share, &from_wrench(on_a));
             if let Some(b) = kept.b {
                 add_scaled(&mut self.momenta[b.index()], share, &from_wrench(on_b));
@@ -225,7 +238,9 @@ impl GeneralWork {
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
-            let open = self.system.residual(part, Middle::OfDrift, state, &self.poses, &self.momenta);
+            let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, .. } = self;
+            let momenta = with_flesh(part, flesh, poses, momenta, &system.v, momenta_with_flesh);
+            let open = system.residual(part, Middle::OfDrift, state, poses, momenta);
             let missing = open.max(self.system.largest_momentum(part, state));
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
@@ -252,6 +267,18 @@ impl GeneralWork {
         Ok(())
     }
 
+    /// Solves the flesh where the velocities of the start lead its bones, and adds its stiffness to the matrix.
+    fn meet_flesh(&mut self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
+        let (Some(coupled), Some(flesh)) = (&mut self.flesh, part.model.flesh()) else { return Ok(()) };
+        coupled.begin(part.model, flesh, part.input, state, (part.h, part.after));
+        self.system.guess(state);
+        place(state, &self.system.v, None, part.h, &mut self.poses)?;
+        coupled.settle(flesh, &self.poses, Budget::default());
+        coupled.condense(flesh, &self.poses);
+        coupled.add_to(&mut self.system.matrix);
+        Ok(())
+    }
+
     /// p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance.
     fn momenta_of_drift(&mut self, part: &Part<'_>, middle: Middle, state: &State) {
         let model = part.model;
@@ -266,11 +293,12 @@ impl GeneralWork {
     /// S' of (2), without what depends on the velocities of the end.
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
+        let share = (1.0 - steady_share(model)) * h;
         for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
-            *impulse = Wrench::new(input.gravity * (0.5 * h * body.mass), DVec3::ZERO);
+            *impulse = Wrench::new(input.gravity * (share * body.mass), DVec3::ZERO);
         }
         for (body, wrench) in &input.wrenches {
-            self.second[body.index()] += *wrench * (0.5 * h);
+            self.second[body.index()] += *wrench * share;
         }
         for kept in &self.forces {
             let [on_a, on_b] = kept.second(&self.system.v, h);
@@ -282,9 +310,9 @@ impl GeneralWork {
     }
 
     /// Fails when the energy of motion has changed by other than the work of the forces. A part that may not be halved any more is
-    /// slowed down instead, and a loss is accepted after a few halvings.
+    /// slowed down instead, and a loss is accepted after a few halvings; at once with flesh, whose backward rule always loses some.
     fn check_energy(&self, part: &Part<'_>, halvings: u32, before: f64, state: &mut State) -> Result<(), Failure> {
-        let &Part { model, input, h, reach, contacts, stops } = part;
+        let &Part { model, input, h, reach, contacts, stops, .. } = part;
         let after = measure::kinetic_energy(model, state);
         let v = |id: usize| to_twist(&self.system.v[id]);
         let mut work: f64 =
@@ -298,11 +326,13 @@ impl GeneralWork {
         let obstacles = contacts.iter().zip(&self.met).zip(&self.system.touches);
         let obstacles = obstacles.map(|((c, met), touch)| (met.impulse + touch.impulse()).dot(c.obstacle_velocity));
         work += obstacles.sum::<f64>();
+        work += self.flesh.as_ref().map_or(0.0, |flesh| flesh.work(|i, wrench| wrench.power(v(i))));
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
+        let may_not_lose = contacts.is_empty() && stops.is_empty() && self.flesh.is_none();
         if gain.is_nan()
             || (gain > slack && halvings > 0)
-            || (gain < -slack && contacts.is_empty() && stops.is_empty() && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+            || (gain < -slack && may_not_lose && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
         {
             return Err(Failure::Energy(fastest(model, state)));
         }
@@ -325,6 +355,27 @@ impl GeneralWork {
         }
         if model.joints().is_empty() { Failure::NotFinite(BodyId(0)) } else { Failure::Diverged(widest.1) }
     }
+}
+
+/// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
+/// would otherwise be at rest in its place and yet have a velocity at the end.
+fn steady_share(model: &Model) -> f64 {
+    if model.flesh().is_some() { 1.0 } else { 0.5 }
+}
+
+/// Momenta with what flesh gives to bones that drift with v to these poses.
+fn with_flesh<'a>(
+    part: &Part<'_>,
+    coupled: &mut Option<Box<Coupled>>,
+    poses: &[Pose],
+    momenta: &'a [Vector],
+    v: &[Vector],
+    sum: &'a mut [Vector],
+) -> &'a [Vector] {
+    let (Some(coupled), Some(flesh)) = (coupled, part.model.flesh()) else { return momenta };
+    coupled.settle(flesh, poses, Budget::default());
+    coupled.momenta(momenta, v, sum);
+    sum
 }
 
 /// The body with the most energy of motion.

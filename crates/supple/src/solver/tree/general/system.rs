@@ -2,6 +2,7 @@
 
 use super::touch::Touch;
 use crate::contact::{Contact, Other};
+use crate::flesh::couple::Coupled;
 use crate::forces::{Force, PairBlock, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
@@ -19,6 +20,8 @@ pub(super) struct Part<'a> {
     pub(super) input: &'a Input,
     /// \[s\]
     pub(super) h: f64,
+    /// From its end to that of the step \[s\].
+    pub(super) after: f64,
     /// Size of the model \[m\].
     pub(super) reach: f64,
     pub(super) contacts: &'a [Contact],
@@ -73,6 +76,8 @@ pub(super) enum Weight {
     Resolved,
     /// By the backward rule, in each half of the step.
     Backward,
+    /// By the backward rule, all in the first half: beside flesh, which acts there alone.
+    Whole,
 }
 
 impl Weight {
@@ -90,7 +95,15 @@ impl Weight {
     pub(super) fn place(self) -> f64 {
         match self {
             Weight::Resolved => 0.5,
-            Weight::Backward => 1.0,
+            Weight::Backward | Weight::Whole => 1.0,
+        }
+    }
+
+    /// The share of a force's impulse in the first half of the step.
+    pub(super) fn share(self) -> f64 {
+        match self {
+            Weight::Resolved | Weight::Backward => 0.5,
+            Weight::Whole => 1.0,
         }
     }
 }
@@ -127,11 +140,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// `½h (θ h K + D)`: what the force adds to A, θ the place in the drift where it is evaluated.
+    /// `½h (θ h K + D)`: what the force adds to A, θ the place in the drift where it is evaluated; twice that where it acts in the first half alone.
     fn block(&self, h: f64, place: f64) -> PairBlock {
         let mut block = PairBlock::ZERO;
-        block.add_scaled(0.5 * h * h * place, &self.force.stiffness());
-        block.add_scaled(0.5 * h, &self.force.damping());
+        let share = self.weight.share() * h;
+        block.add_scaled(share * h * place, &self.force.stiffness());
+        block.add_scaled(share, &self.force.damping());
         block
     }
 
@@ -149,6 +163,7 @@ impl Kept {
                 block.add_scaled(0.5 * h * h, &self.force.stiffness());
                 self.less(v, h, &block)
             }
+            Weight::Whole => [Wrench::ZERO; 2],
         }
     }
 
@@ -156,6 +171,7 @@ impl Kept {
     pub(super) fn given(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
         match self.weight {
             Weight::Resolved => self.first(v, h).map(|impulse| impulse * 2.0),
+            Weight::Whole => self.first(v, h),
             Weight::Backward => {
                 let mut block = PairBlock::ZERO;
                 block.add_scaled(0.25 * h * h, &self.force.stiffness());
@@ -164,12 +180,12 @@ impl Kept {
         }
     }
 
-    /// `½h W − block v`.
+    /// `½h W − block v`, or `h W − block v` where the force acts in the first half alone.
     fn less(&self, v: &[Vector], h: f64, block: &PairBlock) -> [Wrench; 2] {
         let (v_a, v_b) = (&v[self.a.index()], self.b.map_or([0.0; 6], |b| v[b.index()]));
         let [on_a, on_b] = self.force.wrenches();
         let less = |wrench: Wrench, own: &Block, other: &Block| {
-            let mut impulse = from_wrench(wrench * (0.5 * h));
+            let mut impulse = from_wrench(wrench * (self.weight.share() * h));
             add_scaled(&mut impulse, -1.0, &own.times_vector(v_a));
             add_scaled(&mut impulse, -1.0, &other.times_vector(&v_b));
             crate::maths::block::to_wrench(&impulse)
@@ -226,6 +242,8 @@ pub(super) struct System {
     sizes: Vec<usize>,
     edges: Vec<(usize, usize)>,
     near: Vec<(usize, usize)>,
+    /// Pairs of bodies that flesh connects.
+    fleshy: Vec<(usize, usize)>,
 }
 
 /// μ as a share of `J A⁻¹ Jᵀ`.
@@ -254,6 +272,7 @@ impl System {
             sizes: Vec::new(),
             edges: Vec::new(),
             near: Vec::new(),
+            fleshy: Coupled::pairs(model),
         };
         system.build(model);
         system
@@ -286,7 +305,7 @@ impl System {
         pairs.clear();
         let springs = model.anchor_springs().iter().filter_map(|s| Some((s.a.index(), s.b?.index())));
         let joints = model.joints().iter().filter_map(|j| Some((j.child.index(), j.parent?.index())));
-        pairs.extend(joints.chain(springs));
+        pairs.extend(joints.chain(springs).chain(self.fleshy.iter().copied()));
         edges.clear();
         edges.extend(pairs.iter().chain(&self.touching).copied());
         for (k, joint) in model.joints().iter().enumerate() {

@@ -1,0 +1,70 @@
+//! Real meshes of tetrahedra, in the folder that `SUPPLE_ASSETS` names: they load, fall and come to rest.
+
+use std::path::PathBuf;
+use supple::glam::DVec3;
+use supple::{BodySpec, FleshMaterial, FleshSpec, Input, ModelBuilder, ObstacleSpec, Pose, Shape, Work, measure, step};
+use supple_assets::tetmesh;
+
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("SUPPLE_ASSETS").map(|folder| PathBuf::from(folder).join("tet"));
+    if folder.is_none() {
+        println!("skipped: SUPPLE_ASSETS does not name a folder of assets");
+    }
+    folder
+}
+
+/// File, nodes, tetrahedra.
+const MESHES: [(&str, usize, usize); 11] = [
+    ("beam3_tet.veg", 208, 450),
+    ("ball.vtk", 600, 2536),
+    ("banana.vtk", 725, 2395),
+    ("single_tet.vtk", 4, 1),
+    ("shark_ascii.msh", 425, 1070),
+    ("cube_22_ascii.msh", 14, 24),
+    ("cube_41_ascii.msh", 14, 24),
+    ("cube_22_binary.msh", 14, 24),
+    ("cube_41_binary.msh", 14, 24),
+    ("bar-186.msh", 86, 186),
+    ("rod.msh", 630, 1722),
+];
+
+#[test]
+fn real_meshes_load() {
+    let Some(folder) = folder() else { return };
+    for (name, nodes, tets) in MESHES {
+        let (cage, _) = tetmesh::load(&folder.join(name)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((cage.nodes.len(), cage.tets.len()), (nodes, tets), "{name}");
+    }
+    let error = tetmesh::load(&folder.join("beam3.veg")).unwrap_err();
+    assert!(error.to_string().contains("CUBIC"), "{error}");
+}
+
+#[test]
+fn real_meshes_fall_and_rest() {
+    let Some(folder) = folder() else { return };
+    for name in ["beam3_tet.veg", "cube_41_binary.msh", "bar-186.msh", "single_tet.vtk"] {
+        let (mut cage, _) = tetmesh::load(&folder.join(name)).unwrap();
+        // 0.3 m across, a little above the ground
+        let low = cage.nodes.iter().copied().fold(DVec3::INFINITY, DVec3::min);
+        let high = cage.nodes.iter().copied().fold(DVec3::NEG_INFINITY, DVec3::max);
+        let scale = 0.3 / (high - low).max_element();
+        cage.nodes.iter_mut().for_each(|p| *p = (*p - low) * scale + DVec3::Y * 0.02);
+        let mut builder = ModelBuilder::new();
+        // a model has a body: one far away
+        builder
+            .body(BodySpec::new("stone").shape(Shape::sphere(0.1), 1000.0).pose(Pose::at(DVec3::new(5.0, 0.1, 0.0))));
+        builder.obstacle(ObstacleSpec::floor("ground", 0.0));
+        let material = FleshMaterial { young: 2e5, damping: 1.0, ..FleshMaterial::default() };
+        builder.flesh(FleshSpec { cage, surface: None, material, holds: Vec::new() });
+        let model = builder.build().unwrap();
+        let (mut state, mut work, input) = (model.start(), Work::new(&model), Input::default());
+        for _ in 0..180 {
+            step(&model, &input, &mut state, &mut work).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        let fastest = state.nodes.iter().map(|node| node.velocity.length()).fold(0.0, f64::max);
+        let lowest = state.nodes.iter().map(|node| node.position.y).fold(f64::INFINITY, f64::min);
+        assert!(fastest < 0.05, "{name}: {fastest} m/s after 3 s");
+        assert!((-0.02..0.001).contains(&lowest), "{name}: {lowest}");
+        assert!(measure::energy(&model, &input, &state).flesh < 5.0, "{name}");
+    }
+}

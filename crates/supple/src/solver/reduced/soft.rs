@@ -1,0 +1,195 @@
+//! Flesh as point masses in the recursion, explicitly [Kim 2008, §4.2, App. A.2]: strain and contact are forces of the present, velocities go first and
+//! places follow with the new ones [symplectic Euler].
+//!
+//! A free node is a particle on the bone nearest to it (`particles.rs`): its joint coordinates are its place r and velocity ṙ in the bone's axes, its
+//! damper `τ = −γ m ṙ` acts back on the bone. A fixed node hands its forces on to its bone. A node that refers to the ground moves by itself.
+
+use super::particles::Particle;
+use super::recursion::Recursion;
+use crate::flesh::material::Diagonalize;
+use crate::flesh::touch::Touches;
+use crate::flesh::{Flesh, Settled};
+use crate::input::Input;
+use crate::maths::Wrench;
+use crate::model::{BodyId, Model, State};
+use glam::DVec3;
+
+/// Scratch of explicit flesh.
+pub(super) struct Soft {
+    /// By free node; those of nodes that refer to the ground are not used.
+    particles: Vec<Particle>,
+    /// All nodes, and the forces on them.
+    nodes: Vec<DVec3>,
+    forces: Vec<DVec3>,
+    touches: Touches,
+    /// Longest part that symplectic Euler takes \[s\].
+    pub(super) longest: f64,
+    settled: Settled,
+}
+
+/// Share of the bound that is used: it is that of small strains, and a stretch may double the stiffness.
+const MARGIN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+impl Soft {
+    pub(super) fn new(flesh: &Flesh) -> Soft {
+        let unused = Particle {
+            body: BodyId(0),
+            mass: 1.0,
+            position: DVec3::ZERO,
+            velocity: DVec3::ZERO,
+            pull: DVec3::ZERO,
+            force: DVec3::ZERO,
+        };
+        Soft {
+            particles: vec![unused; flesh.free],
+            nodes: flesh.start.clone(),
+            forces: vec![DVec3::ZERO; flesh.start.len()],
+            touches: Touches::new(flesh),
+            longest: MARGIN * longest(flesh),
+            settled: Settled::default(),
+        }
+    }
+
+    /// Hangs the nodes on their bones, with what acts on them. The recursion is placed at `state`.
+    pub(super) fn hang(
+        &mut self,
+        model: &Model,
+        input: &Input,
+        diagonalize: Diagonalize,
+        part: (f64, f64),
+        state: &State,
+        recursion: &mut Recursion,
+    ) {
+        let Some(flesh) = model.flesh() else { return };
+        flesh.positions(state, &mut self.nodes);
+        self.forces.fill(DVec3::ZERO);
+        let outside = flesh.add_elastic_forces(&self.nodes, diagonalize, &mut self.forces);
+        self.settled = Settled { converged: true, outside: outside as u32, ..Settled::default() };
+        self.touch(model, flesh, input, part, state, recursion);
+        for (i, particle) in self.particles.iter_mut().enumerate() {
+            let Some(bone) = flesh.bones[i] else { continue };
+            let body = &state.bodies[bone.index()];
+            let back = body.orientation.conjugate();
+            let (lever, mass) = (self.nodes[i] - body.position, flesh.masses[i]);
+            let velocity = back * (state.nodes[i].velocity - body.velocity.at(lever));
+            *particle = Particle {
+                body: bone,
+                mass,
+                position: back * lever,
+                velocity,
+                pull: velocity * (-flesh.material.damping * mass),
+                force: back * self.forces[i],
+            };
+            recursion.hang(particle);
+        }
+        for i in flesh.free..flesh.start.len() {
+            let Some(bone) = flesh.bones[i] else { continue };
+            let lever = self.nodes[i] - state.bodies[bone.index()].position;
+            recursion.push(bone, Wrench::at(lever, self.forces[i]));
+        }
+    }
+
+    /// Contact forces on nodes and on the bodies they touch: `N = max(0, k d − c v_n)`, friction against the slip, at most μ N.
+    fn touch(
+        &mut self,
+        model: &Model,
+        flesh: &Flesh,
+        input: &Input,
+        part: (f64, f64),
+        state: &State,
+        recursion: &mut Recursion,
+    ) {
+        self.touches.find(model, flesh, input, state, part, &self.nodes);
+        let pose = |body: BodyId| state.bodies[body.index()].pose();
+        for touch in &self.touches.all {
+            let vertex = &flesh.surface.vertices[touch.vertex as usize];
+            let corners = flesh.elements[vertex.tet as usize].nodes;
+            // velocity of the vertex, and how light it is
+            let (mut velocity, mut light) = (DVec3::ZERO, 0.0);
+            for (i, w) in corners.iter().zip(vertex.weights) {
+                let i = *i as usize;
+                velocity += w * match (state.nodes.get(i), flesh.bones[i]) {
+                    (Some(node), _) => node.velocity,
+                    (None, Some(bone)) => {
+                        let body = &state.bodies[bone.index()];
+                        body.velocity.at(self.nodes[i] - body.position)
+                    }
+                    (None, None) => DVec3::ZERO,
+                };
+                light += w * w / flesh.masses[i];
+            }
+            let against = touch.body.map(|body| {
+                let s = &state.bodies[body.index()];
+                move |at: DVec3| s.velocity.at(at - s.position)
+            });
+            let Some((at, force)) =
+                self.touches.explicit(touch, flesh, &self.nodes, (velocity, 1.0 / light), against, &pose)
+            else {
+                continue;
+            };
+            self.settled.touching += 1;
+            for (i, w) in corners.iter().zip(vertex.weights) {
+                self.forces[*i as usize] += force * w;
+            }
+            if let Some(body) = touch.body {
+                recursion.push(body, Wrench::at(at - state.bodies[body.index()].position, -force));
+            }
+        }
+    }
+
+    /// `ṙ + h r̈` of each particle with what the recursion found, and the nodes that refer to the ground.
+    pub(super) fn accelerate(
+        &mut self,
+        flesh: &Flesh,
+        h: f64,
+        gravity: DVec3,
+        recursion: &Recursion,
+        state: &mut State,
+    ) {
+        for (i, particle) in self.particles.iter_mut().enumerate() {
+            match flesh.bones[i] {
+                Some(_) => particle.velocity += recursion.particle_acceleration(particle) * h,
+                None => {
+                    let node = &mut state.nodes[i];
+                    let damping = node.velocity * -flesh.material.damping;
+                    node.velocity += (self.forces[i] / flesh.masses[i] + damping + gravity) * h;
+                }
+            }
+        }
+    }
+
+    /// `r + h ṙ`, carried by the bones at the end of the part.
+    pub(super) fn write(&mut self, flesh: &Flesh, h: f64, state: &mut State) {
+        for (i, particle) in self.particles.iter_mut().enumerate() {
+            let Some(bone) = flesh.bones[i] else {
+                let node = &mut state.nodes[i];
+                node.position += node.velocity * h;
+                continue;
+            };
+            particle.position += particle.velocity * h;
+            let body = state.bodies[bone.index()];
+            let lever = body.orientation * particle.position;
+            state.nodes[i].position = body.position + lever;
+            state.nodes[i].velocity = body.velocity.at(lever) + body.orientation * particle.velocity;
+        }
+    }
+
+    /// What the last part counted.
+    pub(super) fn settled(&self) -> Settled {
+        self.settled
+    }
+}
+
+/// `2/ω` with a bound on the largest frequency ω: the largest sum of a row of `M⁻¹ K` [Gershgorin], with k₀ for all modes of an element.
+fn longest(flesh: &Flesh) -> f64 {
+    let mut rows = vec![0.0; flesh.start.len()];
+    for element in &flesh.elements {
+        let sizes = element.shape_gradients().map(|g| g.length());
+        let sum: f64 = sizes.iter().sum();
+        for (i, size) in element.nodes.iter().zip(sizes) {
+            rows[*i as usize] += element.filled * flesh.lame.uniaxial() * size * sum;
+        }
+    }
+    let fastest = rows[..flesh.free].iter().zip(&flesh.masses).map(|(row, mass)| row / mass).fold(0.0, f64::max);
+    2.0 / fastest.sqrt()
+}
