@@ -563,7 +563,7 @@ mod tests {
         for (from, to, says) in [
             ("9 1 1 1\n", "9 1 x 1\n", "not a number"),
             ("2 9 3 4", "2 8 3 4", "no node 8"),
-            ("9 1 1 1\n", "", "whole number"),
+            ("9 1 1 1\n", "", "ends too early"),
             ("$Elements", "$Other", "no $Elements"),
             ("2.2 0 8", "3.0 0 8", "version 3"),
             ("1 2 3 4\n", "1 1 1 1\n", "flat"),

@@ -38,7 +38,7 @@ fn twenty_thousand_damaged_files() {
     // A file is opened in milliseconds; five seconds is a hang on any machine.
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
     // The damage is neither always fatal nor always harmless.
-    assert!((1_000..19_000).contains(&opened), "{opened}");
+    assert!((300..19_000).contains(&opened), "{opened}");
 }
 
 /// The small file with one piece of text replaced.

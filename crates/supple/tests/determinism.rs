@@ -36,8 +36,9 @@ fn for_every_scene(check: impl Fn(&Scene, u32, State)) {
     for info in supple::scenes::catalogue() {
         let scene = Scene::parse(info.name).unwrap();
         let own = matches!(scene.input.solver, Solver::Tree(_));
-        if !own || published().takes(&scene.model, &scene.input).is_err() {
-            continue; // another solver's scene, or one with loops
+        let touches = contact::wanted(&scene.model, &scene.input) || scene.model.flesh().is_some();
+        if !own || touches || published().takes(&scene.model, &scene.input).is_err() {
+            continue; // another solver's scene, one with loops, or one with contacts or flesh, which have their own tests
         }
         for substeps in [1, 4] {
             let reference = go_on(&scene, substeps, scene.state.clone(), STEPS, false);

@@ -2,7 +2,9 @@
 //!
 //! For a unit vector n let `sep(n) = min n·a − max n·b` over the points of the two shapes. Then
 //!
-//!     (1)  distance = max over n of sep(n), negative by the least depth when they overlap,
+//! ```text
+//! (1)  distance = max over n of sep(n), negative by the least depth when they overlap,
+//! ```
 //!
 //! and the best n is the contact normal, from b to a. It is found in three ways that complete each other:
 //! - apart: the point of the difference body `A − B` nearest the origin, by simplices [Gilbert 1988];

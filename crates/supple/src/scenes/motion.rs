@@ -112,8 +112,8 @@ impl Motion {
         let frames = time * self.rate;
         let k = frames.floor();
         let u = frames - k;
-        // Beyond 2⁵³ frames a time has no fraction left: any frame is as good as another.
-        let k = if k.abs() < 9e15 { k as i64 } else { 0 };
+        // Beyond 2⁵³ frames a time has no fraction left.
+        let k = k.clamp(-9e15, 9e15) as i64;
         let [before, a, b, after] = [-1, 0, 1, 2].map(|i| self.pose(k + i, body));
         let (at_a, at_b) = (self.rates(before, a, b), self.rates(a, b, after));
         let blend =
