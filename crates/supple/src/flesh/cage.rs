@@ -1,7 +1,7 @@
 //! Cages: coarse tetrahedra around a closed surface, and how they are filled.
 //!
 //! A regular lattice of boxes is cut to the boxes that meet the solid, and each is divided alike, so that faces match: into six tetrahedra about its
-//! long diagonal [Kuhn], into twelve about its middle, or into five with alternating parity. What matters for accuracy is not the
+//! long diagonal \[Kuhn\], into twelve about its middle, or into five with alternating parity. What matters for accuracy is not the
 //! cage's outline but how much of each tetrahedron is filled: `w = ∫ χ dV / V`, `m_i = ρ ∫ χ φ_i dV` with χ telling what is inside.
 
 use super::surface::{Inside, SurfaceMesh, triangle_meets_box};

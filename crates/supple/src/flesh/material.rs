@@ -85,7 +85,7 @@ const RANGE_HIGH: f64 = 5.0 / 3.0; // s_U²
 const STIFFEST: f64 = 10.0;
 
 /// Whether all stretches of F are in the open range and F is not inverted: `C − s_L² 1` and `s_U² 1 − C` are positive definite, told by their leading
-/// minors [Sylvester], and `det F > 0`. Without a root, so that rotations and uniform stretches are told rightly.
+/// minors \[Sylvester\], and `det F > 0`. Without a root, so that rotations and uniform stretches are told rightly.
 #[inline]
 pub fn in_range(f: &DMat3) -> bool {
     let (a, b, c) = (f.x_axis, f.y_axis, f.z_axis);
