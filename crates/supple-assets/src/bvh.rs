@@ -1,7 +1,7 @@
 //! BVH: skeletons and motion capture, read and written.
 //!
 //! A joint's channels are its translation in its parent, in place of its offset, and turns about its own axes, applied in the order in which
-//! they stand: `parent_from_joint = T · R_1 · R_2 · R_3` [degrees].
+//! they stand: `parent_from_joint = T · R_1 · R_2 · R_3` \[degrees\].
 
 use crate::xml::read_text;
 use crate::{FileError, Note};
