@@ -46,7 +46,6 @@ fn run(scene: &Scene, seconds: f64, push: impl Fn(f64) -> DVec3, body: usize, mu
 fn every_clip_is_followed_within_3_cm_and_5_degrees() {
     let Some(imported) = mannequin() else { return };
     assert_eq!(imported.clips.len(), 10);
-    let mut angles = 0.0;
     for clip in &imported.clips {
         let scene = imported.following(clip).unwrap();
         let (mut distance, mut angle, mut steps) = (0.0, 0.0, 0.0);
@@ -62,11 +61,8 @@ fn every_clip_is_followed_within_3_cm_and_5_degrees() {
         );
         let (distance, angle) = (distance / steps, angle / steps);
         eprintln!("{}: {:.1} mm, {angle:.2}°", clip.name(), 1e3 * distance);
-        // The fastest kick of all lags most, 6.0°.
-        assert!(distance < 0.03 && angle < 6.5, "{}: {distance} m, {angle}°", clip.name());
-        angles += angle / imported.clips.len() as f64;
+        assert!(distance < 0.03 && angle < 5.0, "{}: {distance} m, {angle}°", clip.name());
     }
-    assert!(angles < 5.0, "{angles}°");
 }
 
 #[test]

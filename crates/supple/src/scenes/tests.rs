@@ -366,8 +366,8 @@ fn the_walker_walks_upright() {
     let scene = scene("walker");
     let (state, gap) = after(&scene, 6.0);
     let frame = &state.bodies[scene.model.find_body("frame").unwrap().index()];
-    // 23 cm for each half turn, 0.6 turns a second, half a second lost at the start: 1.5 m when no foot slips. Feet slip: 0.97 m is what it does.
-    assert!(frame.position.x > 0.8, "{}", frame.position);
+    // 23 cm for each half turn, 0.6 turns a second, half a second lost at the start: 1.5 m when no foot slips.
+    assert!(frame.position.x > 1.2, "{}", frame.position);
     assert!((frame.orientation * DVec3::Y).y > 0.98 && frame.position.z.abs() < 0.3, "{frame:?}");
     assert!(gap < 1e-8, "{gap}");
 }

@@ -1,4 +1,4 @@
-//! The step of solver `tree` for whatever is more than a tree: loops and grips.
+//! The step of solver `tree` for whatever is more than a tree: loops, grips, contacts, hard limits and flesh.
 //!
 //! Joints act by impulses at both ends of the step, so that they are closed at its end and stay closed: the scheme of RATTLE [Andersen 1983]
 //! with implicit forces. With p the momenta, v the velocity with which the bodies drift, J0 and J1 the rows of the joints at both ends:
@@ -8,11 +8,12 @@
 //! p1    = p(v) + S'(v) + J1ᵀ λ1     J1 v1 = 0                                                                (2)
 //! ```
 //! S and S' are the impulses of forces. A force that h resolves acts by half its impulse of the midpoint in each, so that its energy is kept; one
-//! that h does not resolve acts by the backward rule in each, so that it settles, and what it holds up is at rest in (1) and in (2):
+//! that h does not resolve acts by the backward rule in each, so that it settles, what it holds up is at rest in (1) and in (2), and what follows a moving
+//! target does not lag:
 //!
 //! ```text
 //! resolved      S = S' = ½h (W − ½h K v − D v)
-//! not resolved  S = ½h (W − h K v − D v),   S' = ½h (W − h K v − h K v1 − D v1)                                (3)
+//! not resolved  S = ½h (W − h K v − D v),   S' = ½h (W − h K v1 − D v1)                                       (3)
 //! ```
 //! p(v) has the inertia of the pose in the middle of the drift, which makes the angular momentum of a free body that of its true motion to
 //! second order, and exactly constant. (1) is solved by Newton's method with one factorisation, (2) is linear. Both matrices are

@@ -158,11 +158,7 @@ impl Kept {
     pub(super) fn second(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
         match self.weight {
             Weight::Resolved => self.first(v, h),
-            Weight::Backward => {
-                let mut block = PairBlock::ZERO;
-                block.add_scaled(0.5 * h * h, &self.force.stiffness());
-                self.less(v, h, &block)
-            }
+            Weight::Backward => self.force.wrenches().map(|wrench| wrench * (0.5 * h)),
             Weight::Whole => [Wrench::ZERO; 2],
         }
     }
