@@ -80,7 +80,8 @@ pub(super) fn spots(
     let least = out[start..].iter().map(|s| s.gap).fold(f64::INFINITY, f64::min);
     let tolerance = AS_NEAR * a.size.min(b.size).max(0.01 * (rounding[0] + rounding[1]));
     if nearest == Nearest::Add && least > axis.gap + tolerance {
-        let feature = POINTS | (a.support(-n).1 & 0x7fff) << 15 | b.support(n).1 & 0x7fff;
+        // There is one nearest pair. What it lies on is not told: where it is an edge, either end may be named from step to step.
+        let feature = POINTS;
         // On curved shapes the points are found less sharply than the gap: put them that far apart.
         let (middle, half) = ((axis.on_a + axis.on_b) * 0.5, n * (0.5 * axis.gap));
         out.push(Spot { normal: n, on_a: middle + half, on_b: middle - half, gap: axis.gap, feature, place: 0 });

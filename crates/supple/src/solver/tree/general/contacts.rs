@@ -122,6 +122,8 @@ impl GeneralWork {
                 }
                 each_stop(part, trial, |k, stop| {
                     let k = part.contacts.len() + k;
+                    // A limit turns with its joint: its torque is that of the end.
+                    system.touches[k].turn_stop(stop);
                     system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
                 });
             }

@@ -22,6 +22,7 @@
 //! back by the passes of Newton's method, since their residual is that of the system without it.
 
 mod contacts;
+mod discs;
 mod settle;
 mod system;
 mod touch;
@@ -36,10 +37,11 @@ use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
 use crate::model::{BodyId, JointId, Model, State};
+use crate::solver::Mode;
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
 use contacts::Met;
 use glam::DVec3;
-use system::{Kept, Middle, Part, System, Weight};
+use system::{Accuracy, Kept, Middle, Part, System, Weight};
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -103,13 +105,15 @@ pub(super) fn substep(
     model: &Model,
     input: &Input,
     (contacts, stops): (&[Contact], &[Stop]),
+    mode: Mode,
     span: Span,
     reach: f64,
     state: &mut State,
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
     work.start.clone_from(state);
-    let part = Part { model, input, h: span.h, after: span.after, reach, contacts, stops };
+    let part =
+        Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
     let done = work.advance(&part, span.halvings, state);
     if done.is_err() {
         state.clone_from(&work.start);

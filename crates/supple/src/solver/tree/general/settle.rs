@@ -6,15 +6,22 @@ use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::State;
 use crate::step::{Failure, Report};
 
-/// Passes in all, and rounds of (5) within them.
-const PASSES: u32 = 100;
-const ROUNDS: u32 = 40;
-/// Rounds end when (4) holds to this share of the speed at hand.
-const CONTACT_TOLERANCE: f64 = 1e-7;
+/// Passes in which rounds of (5) may begin, and those after them in which joints may still close.
+const PASSES: u32 = 80;
+const CLOSING: u32 = 20;
 /// What gaps cannot be told to, as a share of the model's size.
 const ROUNDING: f64 = 1e-11;
 /// Joints nearer to closed than this are kept as they are while a line is searched.
 const NEARLY_CLOSED: f64 = 1e-6;
+
+/// How what is missing at v is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// From where v leads.
+    Truly,
+    /// From where the last v that was followed led, and the derivatives there: with joints and gaps linear, what is left is convex, and a line can be searched.
+    ByDerivatives,
+}
 
 impl System {
     /// Solves `p(v) = …` with the rows of links and touches from the present v, y and f̄. `residual` sets `x` to what is missing at v without
@@ -28,52 +35,72 @@ impl System {
     ) -> Result<(), Failure> {
         let speed = self.speed_at_hand(part);
         let enough = (TOLERANCE * (speed * part.h / part.reach).min(1.0)).max(ROUNDING);
-        let mut rounds = 0;
-        for pass in 0..PASSES {
-            let open = residual(self)?;
-            self.plain.copy_from_slice(&self.x);
-            self.push();
-            let missing = self.largest_momentum(part, state);
+        let (mut open, mut before) = (f64::INFINITY, f64::INFINITY);
+        let mut told = Told::Truly;
+        for pass in 0..PASSES + CLOSING {
+            let mut missing = f64::INFINITY;
+            if told == Told::ByDerivatives {
+                missing = self.missing_with_touches(part, state);
+            }
+            let off = self.largest_off(part);
+            // Early rounds need not be exact.
+            let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
+            if told == Told::Truly || missing <= enough_for_now {
+                open = residual(self)?;
+                self.plain.copy_from_slice(&self.x);
+                if pass == 0 {
+                    self.guess_sliding();
+                    self.discs.begin();
+                }
+                missing = self.missing_with_touches(part, state);
+                told = Told::Truly;
+            }
             if !(open.is_finite() && missing.is_finite()) {
                 break;
             }
-            let off = self.touches.iter().filter(|t| t.acts).map(|t| t.off()).fold(0.0, f64::max);
-            // Early rounds need not be exact.
-            let enough_for_now = enough.max(0.1 * off * part.h / part.reach);
-            if pass > 0 && open < TOLERANCE && missing <= enough_for_now {
-                if off <= CONTACT_TOLERANCE * speed && missing <= enough {
+            let off = self.largest_off(part);
+            let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
+            let mut again = false;
+            if pass > 0 && told == Told::Truly && open < TOLERANCE.max(enough_for_now) && missing <= enough_for_now {
+                let settled = off <= part.accuracy.contacts * speed && missing <= enough;
+                if open < TOLERANCE && (settled || pass >= PASSES) {
                     report.iterations += pass;
+                    report.unconverged = u32::from(!settled);
                     return Ok(());
                 }
-                if rounds == ROUNDS {
-                    report.iterations += pass;
-                    report.unconverged = 1;
-                    return Ok(());
+                if pass < PASSES {
+                    self.touches.iter_mut().for_each(|t| t.next_round());
+                    self.discs.next(&mut self.touches);
+                    self.missing_with_touches(part, state);
+                    again = true;
                 }
-                rounds += 1;
-                self.touches.iter_mut().for_each(|t| t.next_round());
-                self.x.copy_from_slice(&self.plain);
-                self.push();
             }
-            self.stiffened.copy_from(&self.matrix);
-            for touch in self.touches.iter().filter(|t| t.acts) {
-                touch.stiffen(&mut self.stiffened);
+            // What the last factors did not foresee but lessen by half needs no new ones.
+            if pass == 0 || again || told == Told::ByDerivatives || missing > 0.5 * before {
+                self.stiffened.copy_from(&self.matrix);
+                for touch in self.touches.iter().filter(|t| t.acts) {
+                    touch.stiffen(&mut self.stiffened);
+                }
+                self.factor_stiffened(part.model)?;
+                report.factorisations += 1;
             }
-            self.factor_stiffened(part.model)?;
-            report.factorisations += 1;
+            before = if again || told == Told::ByDerivatives { f64::INFINITY } else { missing };
             report.solves += 1;
             self.keep.copy_from_slice(&self.x);
             self.ldl.solve(&mut self.x);
-            let share = if open < NEARLY_CLOSED { self.search_line() } else { 1.0 };
+            let share = if told == Told::ByDerivatives || open < NEARLY_CLOSED { self.search_line() } else { 1.0 };
+            self.x.iter_mut().for_each(|x| x.iter_mut().for_each(|x| *x *= share));
             let (bodies, links) = self.x.split_at(self.bodies);
             for (v, dv) in self.v.iter_mut().zip(bodies) {
-                add_scaled(v, share, dv);
+                add_scaled(v, 1.0, dv);
             }
             for (link, dy) in self.links.iter_mut().zip(links) {
-                add_scaled(&mut link.y, share, dy);
+                add_scaled(&mut link.y, 1.0, dy);
             }
+            self.matrix.subtract_product(&self.x, &mut self.plain);
+            told = Told::ByDerivatives;
         }
-        report.iterations += PASSES;
+        report.iterations += PASSES + CLOSING;
         let open = residual(self)?;
         self.plain.copy_from_slice(&self.x);
         self.push();
@@ -82,6 +109,25 @@ impl System {
             return Ok(());
         }
         Err(self.widest_open(part.model))
+    }
+
+    /// Sets `x` to what is missing with the impulses of touches at v; returns its size.
+    fn missing_with_touches(&mut self, part: &Part<'_>, state: &State) -> f64 {
+        self.x.copy_from_slice(&self.plain);
+        self.push();
+        self.largest_momentum(part, state)
+    }
+
+    /// Decides which contacts that were not there before slide.
+    fn guess_sliding(&mut self) {
+        for touch in self.touches.iter_mut().filter(|t| t.acts) {
+            touch.evaluate(&self.v);
+            touch.guess_sliding();
+        }
+    }
+
+    fn largest_off(&self, part: &Part<'_>) -> f64 {
+        self.touches.iter().filter(|t| t.acts).map(|t| t.off(part.accuracy.friction)).fold(0.0, f64::max)
     }
 
     /// The fastest velocity at v, or what a fall of the model's size gives \[m/s\].

@@ -1,5 +1,6 @@
 //! The linear systems of the general step: which blocks there are, and how they are filled.
 
+use super::discs::Discs;
 use super::touch::Touch;
 use crate::contact::{Contact, Other};
 use crate::flesh::couple::Coupled;
@@ -11,6 +12,7 @@ use crate::maths::sparse::{Ldl, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Row, Sides};
 use crate::model::{Body, BodyId, BodyState, JointId, Model, State};
+use crate::solver::Mode;
 use crate::step::Failure;
 use glam::{DMat3, DVec3};
 
@@ -27,6 +29,25 @@ pub(super) struct Part<'a> {
     pub(super) contacts: &'a [Contact],
     /// Ends of hard limits that are near.
     pub(super) stops: &'a [Stop],
+    pub(super) accuracy: Accuracy,
+}
+
+/// How exactly contacts are solved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accuracy {
+    /// Of what must not pass through anything, as a share of the speed at hand.
+    pub(super) contacts: f64,
+    /// Of the size of friction, as a share of it. What is left is taken up by the next step.
+    pub(super) friction: f64,
+}
+
+impl Accuracy {
+    pub(super) fn of(mode: Mode) -> Accuracy {
+        match mode {
+            Mode::Fast | Mode::Default => Accuracy { contacts: 1e-6, friction: 1e-2 },
+            Mode::Accurate | Mode::Conservative => Accuracy { contacts: 1e-8, friction: 1e-6 },
+        }
+    }
 }
 
 /// Whose pose in the middle of the drift gives the inertia of p(v).
@@ -234,6 +255,7 @@ pub(super) struct System {
     /// Contacts and hard limits of the step; the matrix with what they add.
     pub(super) touches: Vec<Touch>,
     pub(super) stiffened: Sparse,
+    pub(super) discs: Discs,
     /// Room for finding the pattern.
     sizes: Vec<usize>,
     edges: Vec<(usize, usize)>,
@@ -265,6 +287,7 @@ impl System {
             touching: Vec::new(),
             touches: Vec::new(),
             stiffened: Sparse::new(&[], &[]),
+            discs: Discs::default(),
             sizes: Vec::new(),
             edges: Vec::new(),
             near: Vec::new(),

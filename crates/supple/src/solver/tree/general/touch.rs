@@ -29,13 +29,15 @@ use glam::{DMat3, DVec3};
 /// passes a round where contacts change between gripping and sliding; large, heavy on light needs few rounds.
 const WEIGHT: f64 = 20.0;
 const GROWTH: f64 = 3.0;
+/// The largest `r`: beyond it the rounding of gaps would be felt in the impulses.
+const LARGEST_WEIGHT: f64 = 2e4;
 
 /// An impulse at this share of the cone's edge is on it; one remembered from the last part slid.
 const AT_EDGE: f64 = 1.0 - 1e-9;
 const SLID: f64 = 0.99;
 
-/// How much less exactly the size of friction is asked for than that nothing passes through anything.
-const FRICTION_TOLERANCE: f64 = 0.02;
+/// How much less it matters that the cone lets go of something slowly than that it passes through.
+const LIFTED: f64 = 0.02;
 
 /// Which of (5).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,8 +147,7 @@ impl Touch {
 
     /// The row of a limit, and the weight that fits it.
     pub(super) fn place_stop(&mut self, model: &Model, state: &State, stop: &Stop) {
-        self.rows_a[0] = from_twist(stop.a);
-        self.rows_b[0] = from_twist(stop.b);
+        self.turn_stop(stop);
         let mut softness = 0.0;
         for (body, row) in [(Some(self.a), stop.a), (self.b, stop.b)] {
             let Some(i) = body else { continue };
@@ -156,6 +157,12 @@ impl Touch {
         }
         self.softness = softness;
         self.weight = if softness > 0.0 { WEIGHT / softness } else { 0.0 };
+    }
+
+    /// The row of a limit for other poses.
+    pub(super) fn turn_stop(&mut self, stop: &Stop) {
+        self.rows_a[0] = from_twist(stop.a);
+        self.rows_b[0] = from_twist(stop.b);
     }
 
     fn rows_times(&self, v: &[Vector]) -> [f64; 3] {
@@ -247,16 +254,20 @@ impl Touch {
         (0..3).map(|k| self.along[k] * force[k]).sum()
     }
 
-    /// How far (4) is from holding, as a velocity.
-    pub(super) fn off(&self) -> f64 {
+    /// How far (4) is from holding, as a velocity; friction may differ from it by `accuracy`, a share of its size.
+    pub(super) fn off(&self, accuracy: f64) -> f64 {
         let [n, t, u] = self.force;
         let change = DVec3::new(n - self.held[0], t - self.held[1], u - self.held[2]).length();
         let edge = match self.law {
-            Law::Grips if self.is_at_edge(AT_EDGE) => self.friction * self.sigma[1].hypot(self.sigma[2]),
+            // The cone lets go of what slides: it is to go on as sliding.
+            Law::Grips if self.is_at_edge(AT_EDGE) => LIFTED * self.friction * self.sigma[1].hypot(self.sigma[2]),
             Law::Grips => 0.0,
-            Law::Slides(radius) => (radius - self.friction * n).abs() * self.softness,
+            Law::Slides(radius) => {
+                let wrong = (radius - self.friction * n).abs() * self.softness;
+                if wrong > accuracy * self.friction * n * self.softness { wrong } else { 0.0 }
+            }
         };
-        if self.weight > 0.0 { change / self.weight + FRICTION_TOLERANCE * edge } else { 0.0 }
+        if self.weight > 0.0 { change / self.weight + edge } else { 0.0 }
     }
 
     /// Whether the impulse is on the edge of the cone.
@@ -268,10 +279,23 @@ impl Touch {
     /// The next round: f̄ ← f.
     pub(super) fn next_round(&mut self) {
         self.held = self.force;
-        self.weight *= GROWTH;
-        if self.law != Law::Grips || self.is_at_edge(AT_EDGE) {
+        self.weight = (self.weight * GROWTH).min(LARGEST_WEIGHT / self.softness);
+        if self.law == Law::Grips && self.is_at_edge(AT_EDGE) {
             self.law = Law::Slides(self.friction * self.force[0]);
         }
+    }
+
+    /// The radius of its disc and what the law asks it to be, both as velocities that such an impulse causes; `None` unless it slides.
+    pub(super) fn disc(&self) -> Option<[f64; 2]> {
+        match self.law {
+            Law::Grips => None,
+            Law::Slides(radius) => Some([radius * self.softness, self.friction * self.force[0] * self.softness]),
+        }
+    }
+
+    /// Sets the radius of its disc, as a velocity.
+    pub(super) fn set_disc(&mut self, radius: f64) {
+        self.law = Law::Slides(radius.max(0.0) / self.softness);
     }
 
     /// Starts from nothing, as if there were no friction, until [`restore_friction`](Self::restore_friction).
@@ -299,6 +323,15 @@ impl Touch {
         self.force = self.held;
         if self.is_at_edge(SLID) {
             self.law = Law::Slides(self.friction * self.force[0]);
+        }
+    }
+
+    /// A new contact that slides faster than it could be stopped by the friction of its own arrest slides, first without friction. The cone would
+    /// throw it off.
+    pub(super) fn guess_sliding(&mut self) {
+        let [n, t, u] = self.sigma;
+        if self.held == [0.0; 3] && t.hypot(u) > self.friction * -n {
+            self.law = Law::Slides(0.0);
         }
     }
 
