@@ -342,7 +342,7 @@ impl Touches {
     }
 
     /// The force of a touch on a vertex that moves with `velocity` against what it touches, and where: `N = max(0, k d − c v_n)` along the normal,
-    /// `min(μ N, c |v_t|)` against the slip. `mass` is what the vertex moves with \[kg\]; k and c are such that an explicit part of
+    /// `min(μ N, ½ m/h |v_t|)` against the slip. `mass` is what the vertex moves with \[kg\]; k and c are such that an explicit part of
     /// this length takes them.
     pub(crate) fn explicit(
         &self,
@@ -368,7 +368,7 @@ impl Touches {
         let c = (k * mass).sqrt(); // half of critical
         let push = (k * d - c * along).max(0.0);
         let speed = across.length();
-        let drag = if speed > 0.0 { (touch.friction * push / speed).min(c) } else { 0.0 };
+        let drag = if speed > 0.0 { (touch.friction * push / speed).min(0.5 * mass / self.h) } else { 0.0 };
         Some((at, n * push - across * drag))
     }
 
