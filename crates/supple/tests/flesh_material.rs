@@ -204,3 +204,33 @@ fn an_inverted_element_is_pushed_back() {
         assert!((p.y_axis.y - expected).abs() < 1e-6, "{s}: {}", p.y_axis.y);
     }
 }
+
+#[test]
+fn blocks_within_the_range_are_those_of_differences() {
+    let mut random = Random::new(17);
+    let mut tried = 0;
+    for case in 0..4000 {
+        let f = gradient(&mut random, case);
+        if !in_range(&f) {
+            continue;
+        }
+        tried += 1;
+        let g = [random.vector(1.0), random.vector(1.0), random.vector(1.0)];
+        let blocks = LAME.blocks_within(&f, g);
+        for (block, (a, b)) in blocks.iter().zip([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]) {
+            // The stress at node a while node b moves along each axis
+            let step = 1e-6;
+            for (k, axis) in DVec3::AXES.into_iter().enumerate() {
+                let moved = |size: f64| {
+                    let d = axis * size;
+                    let df = DMat3::from_cols(d * g[b].x, d * g[b].y, d * g[b].z);
+                    LAME.stress(&(f + df), Diagonalize::Always).0 * g[a]
+                };
+                let column = (moved(step) - moved(-step)) / (2.0 * step);
+                // stiffness of 2,000 Pa, differences to 1e-6 of it
+                assert!((column - block.col(k)).length() < 1e-2, "{case}: {column} {}", block.col(k));
+            }
+        }
+    }
+    assert!(tried > 100, "{tried}");
+}

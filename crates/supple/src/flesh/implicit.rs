@@ -3,43 +3,30 @@
 //! With x₀, v₀ the free nodes at the start of the part h, bones at given poses at its end, and d where its bone would have carried a node,
 //!
 //! ```text
-//! E(x) = Σ m/2h² |x − x̃|² + Σ γm/2h |x − d|² + Σ w V Ψ(F),      x̃ = x₀ + h v₀ + h² g                                      (1)
+//! E(x) = Σ m/2h² |x − x̃|² + Σ γm/2h |x − d|² + Σ w V Ψ(F) + contact,      x̃ = x₀ + h v₀ + h² g                            (1)
 //! ```
-//! whose gradient is zero where Newton's law holds at the end [backward Euler]. It is found by Newton's method with the derivative of stress projected
-//! (`material.rs`), so that every step goes down, and halved until it goes down enough [Armijo]. A part of the way is safe too: E has only become less.
-//!
-//! Bones meet the forces at the nodes fixed to them, and the dampers. With x(q) the solution of (1) for bones at q, the
-//! wrench W(q) they feel has the derivative
+//! whose gradient is zero where Newton's law holds at the end [backward Euler]. Bones meet the forces at the nodes fixed to them, and the dampers. Nodes and bones
+//! are solved together: with g the forces missing at the nodes, W the wrenches on the bones, and K the matrix of (1) over free nodes f and bones b, a
+//! Newton step of both has
 //!
 //! ```text
-//! −∂W/∂q = K_bb − K_bf K_ff⁻¹ K_fb                                                                                        (2)
+//! K_ff δx = g − K_fb δq,      W → W* − S δq,   W* = W − K_bf K_ff⁻¹ g,   S = K_bb − K_bf K_ff⁻¹ K_fb                      (2)
 //! ```
-//! the Schur complement of the free nodes, with K the matrix of (1) over free nodes f and bones b.
+//! W* and S [Schur complement] are what the solver of the bones needs; it answers with poses, to which the nodes follow by the first equation. A step of the nodes
+//! that does not lower E at the new poses is halved: E of (1) only becomes less, and a part of the way is safe too. Factors are kept while they serve.
 
 use super::Flesh;
-use super::touch::Touches;
+use super::material::in_range;
+use super::touch::{self, Side, Touches};
 use crate::input::Input;
-use crate::maths::block::Vector;
-use crate::maths::rotation::skew;
+use crate::maths::block::{Vector, from_twist, from_wrench, to_wrench};
+use crate::maths::lanes::Instructions;
+use crate::maths::rotation::{log, skew};
 use crate::maths::sparse::{Ldl, Place, Sparse};
-use crate::maths::{Pose, Wrench};
+use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Model, State};
+use crate::solver::Solver;
 use glam::{DMat3, DVec3};
-
-/// How far flesh is solved.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Budget {
-    /// Newton steps at most.
-    pub steps: u32,
-    /// Done when no node moves by more than this share of a cell.
-    pub tolerance: f64,
-}
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { steps: 40, tolerance: 1e-6 }
-    }
-}
 
 /// What the solution of a part took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,63 +52,89 @@ pub(crate) struct Implicit {
     target: Vec<DVec3>,
     drag: Vec<DVec3>,
     trial: Vec<DVec3>,
-    /// Forces of strain on all nodes, and of contact.
+    /// Forces of strain on all nodes, of contact with obstacles, and of other contact.
     force: Vec<DVec3>,
-    push: Vec<DVec3>,
-    pub(crate) touches: Touches,
-    /// Newton's direction, by free node.
-    direction: Vec<DVec3>,
-    /// Gradient of (1), by node of the matrix; then the direction.
-    rhs: Vec<Vector>,
-    held: Stiffness,
-    moving: Option<Box<Stiffness>>,
+    outer: Vec<DVec3>,
+    inner: Vec<DVec3>,
+    touches: Touches,
+    /// Right-hand side of (2), by node of the matrix, its free nodes eliminated; and room to solve it.
+    reduced: Vec<Vector>,
+    solution: Vec<Vector>,
+    /// The right-hand side before: minus the gradient of (1) by nodes and bones.
+    gradient: Vec<Vector>,
+    stiffness: Stiffness,
+    /// Poses of bones at the start of the part, and those of the present places.
+    before: Vec<Pose>,
+    at: Vec<Pose>,
+    /// W*, by body.
+    pub(crate) wrenches: Vec<Wrench>,
     h: f64,
-    /// E of the present places.
-    energy: f64,
-    /// Whether the factors are those of this part.
+    gravity: DVec3,
+    /// Whether the present places have been met, and the factors are good.
+    met: bool,
     factored: bool,
+    /// Whether the factors are those of the present places.
+    fresh: bool,
     /// How often friction has gone on to the pushes of the present.
     lags: u32,
+    /// E at the present places, where it is known.
+    energy: Option<f64>,
+    /// How far the nodes are from where they should be with bones held, as the last factors tell \[m\].
+    pub(crate) off: f64,
+    pub(crate) settled: Settled,
 }
 
-/// Whether bones are part of the matrix.
+/// How the stiffness of elements enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bones {
-    Held,
-    Moving,
+enum Curvature {
+    /// As it is within the range of the material.
+    Exact,
+    /// Never negative.
+    Projected,
 }
 
-/// The matrix of (1): two free nodes share a block of six, bones come last.
+/// The matrix of (1): two free nodes share a block of six, bodies come last.
 struct Stiffness {
     matrix: Sparse,
     ldl: Ldl,
-    bones: Bones,
     /// Of each free node its block and its half of it.
     place: Vec<(u32, usize)>,
     /// The number of blocks of nodes.
     blocks: usize,
+    bodies: usize,
     /// Of each element the places of its pairs of nodes (a, b), a ≤ b, in the order of [`PAIRS`].
     slots: Vec<[Option<Place>; 10]>,
+    /// Of each element whether one bone holds all of it.
+    rigid: Vec<bool>,
     /// Of each free node its own place, and those with its bone.
     own: Vec<Place>,
     with_bone: Vec<Option<[Place; 2]>>,
+    /// S: block of bodies i ≥ j.
+    schur: Vec<(usize, usize, [[f64; 6]; 6])>,
 }
 
 const PAIRS: [(usize, usize); 10] = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)];
 
-/// Share of the descent that the slope promises [Armijo].
-const DESCENT: f64 = 1e-4;
-/// Solutions of a part at whose start friction goes on to the pushes of the one before; later ones keep them, so that bones and flesh converge.
-const LAGS: u32 = 4;
+/// Flesh is settled when no node is off by more than this share of a cell.
+const CLOSE: f64 = 1e-5;
+/// Nodes farther off than this share of a cell are brought nearer before bones move with them.
+const FAR: f64 = 0.2;
+/// Newton steps for that.
+const STEPS_ALONE: u32 = 60;
+/// Friction goes on to the pushes of the present this often in a part, then keeps them, so that all converges.
+const LAGS: u32 = 3;
 /// Factors are kept while steps become shorter by this.
-const KEEP: f64 = 0.2;
+const KEEP: f64 = 0.3;
+/// Or the nodes are this much nearer than they need be.
+const WELL: f64 = 0.01;
 /// Halvings of a step before it is given up.
 const HALVINGS: u32 = 20;
 
 impl Implicit {
-    pub(crate) fn new(flesh: &Flesh) -> Implicit {
-        let (n, free) = (flesh.start.len(), flesh.free);
-        let held = Stiffness::new(flesh, 0, Bones::Held);
+    pub(crate) fn new(model: &Model, flesh: &Flesh) -> Implicit {
+        let (n, free, bodies) = (flesh.start.len(), flesh.free, model.bodies().len());
+        let stiffness = Stiffness::new(model, flesh);
+        let rows = stiffness.matrix.nodes();
         Implicit {
             x: flesh.start.clone(),
             start: vec![DVec3::ZERO; free],
@@ -129,16 +142,25 @@ impl Implicit {
             drag: vec![DVec3::ZERO; free],
             trial: flesh.start.clone(),
             force: vec![DVec3::ZERO; n],
-            push: vec![DVec3::ZERO; n],
+            outer: vec![DVec3::ZERO; n],
+            inner: vec![DVec3::ZERO; n],
             touches: Touches::new(flesh),
-            direction: vec![DVec3::ZERO; free],
-            rhs: vec![[0.0; 6]; held.matrix.nodes()],
-            held,
-            moving: None,
+            reduced: vec![[0.0; 6]; rows],
+            solution: vec![[0.0; 6]; rows],
+            gradient: vec![[0.0; 6]; rows],
+            stiffness,
+            before: vec![Pose::IDENTITY; bodies],
+            at: vec![Pose::IDENTITY; bodies],
+            wrenches: vec![Wrench::ZERO; bodies],
             h: 0.0,
-            energy: 0.0,
+            gravity: DVec3::ZERO,
+            met: false,
             factored: false,
+            fresh: false,
             lags: 0,
+            energy: None,
+            off: 0.0,
+            settled: Settled::default(),
         }
     }
 
@@ -146,10 +168,20 @@ impl Implicit {
     pub(crate) fn begin(&mut self, model: &Model, flesh: &Flesh, input: &Input, state: &State, part: (f64, f64)) {
         let h = part.0;
         self.h = h;
+        self.gravity = input.gravity;
         self.lags = 0;
+        (self.met, self.factored) = (false, false);
+        self.settled = Settled::default();
+        let instructions = match input.solver {
+            Solver::Tree(tree) => tree.instructions,
+            _ => Instructions::Best,
+        };
+        self.stiffness.ldl.use_instructions(instructions);
+        for (before, body) in self.before.iter_mut().zip(&state.bodies) {
+            *before = body.pose();
+        }
         flesh.positions(state, &mut self.x);
         self.touches.find(model, flesh, input, state, part, &self.x);
-        self.factored = false;
         for (i, node) in state.nodes.iter().enumerate() {
             self.start[i] = node.position;
             self.target[i] = node.position + node.velocity * h + input.gravity * (h * h);
@@ -157,181 +189,333 @@ impl Implicit {
         }
     }
 
-    /// Solves (1) with the bones moved from `before` to `after`, from where the free nodes are now.
-    pub(crate) fn settle(
-        &mut self,
-        flesh: &Flesh,
-        before: impl Fn(BodyId) -> Pose,
-        after: impl Fn(BodyId) -> Pose,
-        budget: Budget,
-    ) -> Settled {
-        for i in 0..flesh.start.len() {
-            let bone = flesh.bones[i];
-            if i >= flesh.free {
-                self.x[i] = bone.map_or(flesh.in_bone[i], |bone| after(bone).transform_point(flesh.in_bone[i]));
-            } else {
-                let x0 = self.start[i];
-                self.drag[i] =
-                    bone.map_or(x0, |bone| after(bone).transform_point(before(bone).inverse().transform_point(x0)));
-            }
+    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there.
+    pub(crate) fn meet(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        if !self.met {
+            self.start_at(flesh, poses);
+        } else if self.at != poses {
+            self.follow(flesh, poses);
         }
-        let mut settled = Settled::default();
-        if self.lags < LAGS {
-            self.touches.lag(flesh, &self.x, &after);
-            self.lags += 1;
-        }
-        self.energy = self.cost(flesh, &self.x, &after);
-        // The nodes carried along with their bones may be a better guess than where their velocities lead.
-        self.trial.copy_from_slice(&self.x);
-        self.trial[..flesh.free].copy_from_slice(&self.drag);
-        let carried = self.cost(flesh, &self.trial, &after);
-        if carried < self.energy {
-            std::mem::swap(&mut self.x, &mut self.trial);
-            self.energy = carried;
-        }
-        // Factors are kept while they serve: a direction by an older matrix goes down too, and costs a tenth.
-        let close = budget.tolerance * flesh.cell;
-        let mut last = f64::INFINITY;
-        while settled.newton < budget.steps {
-            settled.newton += 1;
-            let fresh = !self.factored;
-            if fresh && !self.factor(flesh, &after, &mut settled) {
+        // Nodes that are far off move by themselves until they are not.
+        let close = CLOSE * flesh.cell;
+        for alone in 0..=STEPS_ALONE {
+            self.linearise(flesh);
+            if self.off <= FAR * flesh.cell || alone == STEPS_ALONE {
                 break;
             }
-            let slope = self.direction(flesh, &after);
-            let Some(moved) = self.search(flesh, slope, &after) else {
-                if fresh {
-                    break;
-                }
-                self.factored = false;
-                continue;
-            };
-            if moved < close {
-                settled.converged = true;
+            self.solution.copy_from_slice(&self.reduced);
+            self.still_bodies();
+            if !self.go(flesh) {
                 break;
             }
-            self.factored = moved < KEEP * last;
-            last = moved;
+            self.settled.newton += 1;
+            self.factored = false;
         }
-        settled.outside = self.forces(flesh, &after) as u32;
-        settled.touching = self.touches.count();
-        settled
+        self.settled.converged = self.off < close;
+        self.settled.newton += 1;
+        self.wrenches.iter_mut().zip(&self.reduced[self.stiffness.blocks..]).for_each(|(w, r)| *w = to_wrench(r));
     }
 
-    /// Forces of strain and contact at the present places; returns how many elements are outside the range of the material.
-    fn forces(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose) -> usize {
-        self.force.fill(DVec3::ZERO);
-        self.push.fill(DVec3::ZERO);
-        for touch in &self.touches.all {
-            let Some(push) = self.touches.at(touch, flesh, &self.x, after) else { continue };
-            let vertex = &flesh.surface.vertices[touch.vertex as usize];
-            for (i, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
-                self.push[*i as usize] += push.force * w;
+    /// How far flesh is from settled: below 1 when it is.
+    pub(crate) fn unsettled(&self, flesh: &Flesh) -> f64 {
+        self.off / (CLOSE * flesh.cell)
+    }
+
+    /// `h² S` of the last factors, `each(i, j, block)` for bodies i ≥ j.
+    pub(crate) fn schur(&self) -> &[(usize, usize, [[f64; 6]; 6])] {
+        &self.stiffness.schur
+    }
+
+    /// The first places of a part: where velocities lead, or carried along with the bones, whatever is better.
+    fn start_at(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.met = true;
+        self.place_bones(flesh, poses);
+        self.lag(flesh);
+        let forward = self.cost(flesh, &self.x);
+        self.trial.copy_from_slice(&self.x);
+        self.trial[..flesh.free].copy_from_slice(&self.drag);
+        if self.cost(flesh, &self.trial) < forward {
+            std::mem::swap(&mut self.x, &mut self.trial);
+        }
+    }
+
+    /// Nodes move as (2) says for the way of the bones to these poses.
+    fn follow(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        let blocks = self.stiffness.blocks;
+        self.solution.copy_from_slice(&self.reduced);
+        for ((x, to), from) in self.solution[blocks..].iter_mut().zip(poses).zip(&self.at) {
+            let turn = log(to.rotation * from.rotation.conjugate());
+            *x = from_twist(Twist::new(to.translation - from.translation, turn));
+        }
+        self.place_bones(flesh, poses);
+        if self.lags < LAGS {
+            self.lag(flesh);
+        }
+        self.go(flesh);
+    }
+
+    /// Aims along (2) for bodies that change their velocities by `dv`; returns the slope of E that way.
+    pub(crate) fn aim(&mut self, dv: &[Vector]) -> f64 {
+        let Stiffness { ldl, bodies, blocks, .. } = &mut self.stiffness;
+        self.solution.copy_from_slice(&self.reduced);
+        for (x, dv) in self.solution[*blocks..].iter_mut().zip(dv) {
+            *x = dv.map(|dv| dv * self.h);
+        }
+        ldl.expand(*bodies, &mut self.solution);
+        let both = self.solution.iter().zip(&self.gradient);
+        -both.flat_map(|(x, g)| x.iter().zip(g)).map(|(x, g)| x * g).sum::<f64>()
+    }
+
+    /// E where the bodies are at these poses and the nodes have gone this share of the way aimed at.
+    pub(crate) fn try_at(&mut self, flesh: &Flesh, poses: &[Pose], share: f64) -> f64 {
+        self.place_bones(flesh, poses);
+        self.trial[flesh.free..].copy_from_slice(&self.x[flesh.free..]);
+        for (i, &(block, half)) in self.stiffness.place.iter().enumerate() {
+            self.trial[i] = self.x[i] + DVec3::from_slice(&self.solution[block as usize][half..half + 3]) * share;
+        }
+        self.cost(flesh, &self.trial)
+    }
+
+    /// Stays where it was tried last, and E was this.
+    pub(crate) fn stay(&mut self, flesh: &Flesh, energy: f64) {
+        std::mem::swap(&mut self.x, &mut self.trial);
+        self.energy = Some(energy);
+        if self.lags < LAGS {
+            self.lag(flesh);
+        }
+    }
+
+    /// E at the present places.
+    pub(crate) fn cost_here(&mut self, flesh: &Flesh) -> f64 {
+        let energy = self.energy.unwrap_or_else(|| self.cost(flesh, &self.x));
+        self.energy = Some(energy);
+        energy
+    }
+
+    /// Makes the next factors those of its places; tells whether the last were not.
+    pub(crate) fn refactor(&mut self) -> bool {
+        std::mem::take(&mut self.factored) && !self.fresh
+    }
+
+    fn lag(&mut self, flesh: &Flesh) {
+        let Implicit { touches, x, at, .. } = self;
+        touches.lag(flesh, x, &|bone: BodyId| at[bone.index()]);
+        self.energy = None;
+        self.lags += 1;
+    }
+
+    fn still_bodies(&mut self) {
+        self.solution[self.stiffness.blocks..].fill([0.0; 6]);
+    }
+
+    /// Puts the fixed nodes, and d, where these poses have them.
+    fn place_bones(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.at.copy_from_slice(poses);
+        self.energy = None;
+        for i in 0..flesh.start.len() {
+            let bone = flesh.bones[i].map(|bone| bone.index());
+            if i >= flesh.free {
+                self.x[i] = bone.map_or(flesh.in_bone[i], |bone| poses[bone].transform_point(flesh.in_bone[i]));
+            } else {
+                let x0 = self.start[i];
+                let carried =
+                    |bone: usize| poses[bone].transform_point(self.before[bone].inverse().transform_point(x0));
+                self.drag[i] = bone.map_or(x0, carried);
             }
         }
-        flesh.add_elastic_forces(&self.x, super::Diagonalize::Selective, &mut self.force)
+    }
+
+    /// From the bodies' part of `solution` and the reduced right-hand side in the rest of it, goes along the nodes' part, halved until E becomes less.
+    /// Tells whether it did.
+    fn go(&mut self, flesh: &Flesh) -> bool {
+        let bodies = self.stiffness.bodies;
+        self.stiffness.ldl.expand(bodies, &mut self.solution);
+        let before = self.cost(flesh, &self.x);
+        let mut share = 1.0;
+        self.trial[flesh.free..].copy_from_slice(&self.x[flesh.free..]);
+        for _ in 0..HALVINGS {
+            for (i, &(block, half)) in self.stiffness.place.iter().enumerate() {
+                let step = DVec3::from_slice(&self.solution[block as usize][half..half + 3]);
+                self.trial[i] = self.x[i] + step * share;
+            }
+            // Near the end the descent is less than the rounding of E. Anything that is no number is no descent.
+            if self.cost(flesh, &self.trial) <= before * (1.0 + 1e-13) {
+                std::mem::swap(&mut self.x, &mut self.trial);
+                self.energy = None;
+                return true;
+            }
+            share *= 0.5;
+        }
+        false
+    }
+
+    /// Forces, W* and S at the present places.
+    fn linearise(&mut self, flesh: &Flesh) {
+        let last = self.off;
+        self.evaluate(flesh);
+        if self.factored {
+            self.reduce();
+            self.fresh = false;
+            if self.off < KEEP * last || self.off < WELL * CLOSE * flesh.cell {
+                return;
+            }
+            self.evaluate(flesh);
+        }
+        self.factor(flesh);
+        self.fresh = true;
+        self.reduce();
+    }
+
+    /// Forces at the present places, as the right-hand side of (2).
+    fn evaluate(&mut self, flesh: &Flesh) {
+        let Implicit { force, outer, inner, touches, x, at, wrenches, reduced, stiffness, .. } = self;
+        let after = |bone: BodyId| at[bone.index()];
+        force.fill(DVec3::ZERO);
+        outer.fill(DVec3::ZERO);
+        inner.fill(DVec3::ZERO);
+        for touch in &touches.all {
+            let Some(push) = touches.at(touch, flesh, x, &after) else { continue };
+            let forces = if touch.side == Side::Obstacle { &mut *outer } else { &mut *inner };
+            touch.shares(
+                |vertex, share| {
+                    for (i, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
+                        forces[*i as usize] += push.force * (w * share);
+                    }
+                },
+                flesh,
+            );
+        }
+        self.settled.outside = flesh.add_elastic_forces(x, super::Diagonalize::Selective, force) as u32;
+        self.settled.touching = touches.count();
+        wrenches.fill(Wrench::ZERO);
+        touches.add_wrenches(flesh, x, &after, wrenches);
+        let (inertia, damping) = weights(self.h, flesh);
+        reduced.fill([0.0; 6]);
+        for i in 0..flesh.start.len() {
+            let pushed = force[i] + outer[i] + inner[i];
+            let (lever, on_bone) = if i < flesh.free {
+                let m = flesh.masses[i];
+                let pull = (x[i] - self.drag[i]) * (m * damping);
+                let missing = pushed - (x[i] - self.target[i]) * (m * inertia) - pull;
+                let (block, half) = stiffness.place[i];
+                reduced[block as usize][half..half + 3].copy_from_slice(&missing.to_array());
+                // the damper pulls the bone where the bone would have the node
+                (self.drag[i], pull)
+            } else {
+                (x[i], pushed)
+            };
+            if let Some(bone) = flesh.bones[i] {
+                wrenches[bone.index()] += Wrench::at(lever - after(bone).translation, on_bone);
+            }
+        }
+        for (r, wrench) in reduced[stiffness.blocks..].iter_mut().zip(wrenches.iter()) {
+            *r = from_wrench(*wrench);
+        }
+        self.gradient.copy_from_slice(reduced);
+    }
+
+    /// Eliminates the free nodes from the right-hand side, and finds how far they are off.
+    fn reduce(&mut self) {
+        let Stiffness { ldl, bodies, blocks, .. } = &mut self.stiffness;
+        ldl.reduce(*bodies, &mut self.reduced);
+        self.solution.copy_from_slice(&self.reduced);
+        self.solution[*blocks..].fill([0.0; 6]);
+        ldl.expand(*bodies, &mut self.solution);
+        let longest = |v: &Vector| {
+            let (a, b) = (DVec3::from_slice(&v[..3]), DVec3::from_slice(&v[3..]));
+            a.length_squared().max(b.length_squared())
+        };
+        let off = self.solution[..*blocks].iter().map(longest);
+        self.off = off.fold(0.0, |m: f64, x| if x.is_nan() { f64::NAN } else { m.max(x) }).sqrt();
+    }
+
+    /// Factors the matrix of (1) at the present places, exact if its pivots are positive, else projected.
+    fn factor(&mut self, flesh: &Flesh) {
+        let Implicit { touches, x, at, .. } = self;
+        touches.note(flesh, x, &|bone: BodyId| at[bone.index()]);
+        for curvature in [Curvature::Exact, Curvature::Projected] {
+            self.assemble(flesh, curvature);
+            self.settled.factorisations += 1;
+            let Stiffness { matrix, ldl, bodies, blocks, schur, .. } = &mut self.stiffness;
+            schur.clear();
+            let hh = self.h * self.h;
+            let each = |i: usize, j: usize, block: &[[f64; 6]; 6]| {
+                schur.push((i - *blocks, j - *blocks, block.map(|row| row.map(|x| x * hh))));
+            };
+            self.factored = ldl.condense(matrix, *bodies, each).is_ok();
+            if self.factored {
+                break;
+            }
+        }
+    }
+
+    fn assemble(&mut self, flesh: &Flesh, curvature: Curvature) {
+        let (inertia, damping) = weights(self.h, flesh);
+        let Implicit { stiffness, x, at, touches, drag, .. } = self;
+        let after = |bone: BodyId| at[bone.index()];
+        stiffness.matrix.clear();
+        stiffness.add_elements(flesh, x, curvature, &after);
+        stiffness.add_touches(flesh, x, touches, &after);
+        for i in 0..flesh.free {
+            let m = flesh.masses[i];
+            let own = DMat3::from_diagonal(DVec3::splat(m * (inertia + damping)));
+            stiffness.matrix.add_part(stiffness.own[i], &rows(own));
+            let (Some(bone), Some([between, own])) = (flesh.bones[i], stiffness.with_bone[i]) else { continue };
+            // the damper: m γ/h over [x; bone], with B the motion of the bone at d
+            let r = drag[i] - after(bone).translation;
+            let k = DMat3::from_diagonal(DVec3::splat(m * damping));
+            stiffness.matrix.add_part(between, &node_bone(-k, r));
+            stiffness.matrix.add_part(own, &bone_bone(k, r, r));
+        }
     }
 
     /// E of (1) \[J, but for a constant\].
-    fn cost(&self, flesh: &Flesh, x: &[DVec3], after: &impl Fn(BodyId) -> Pose) -> f64 {
-        let (inertia, damping) = self.weights(flesh);
+    fn cost(&self, flesh: &Flesh, x: &[DVec3]) -> f64 {
+        let (inertia, damping) = weights(self.h, flesh);
         let mut own = 0.0;
         for i in 0..flesh.free {
             let m = 0.5 * flesh.masses[i];
             own +=
                 m * (inertia * x[i].distance_squared(self.target[i]) + damping * x[i].distance_squared(self.drag[i]));
         }
-        own + flesh.elastic_energy(x) + self.touches.energy(flesh, x, after)
-    }
-
-    /// 1/h² and γ/h.
-    fn weights(&self, flesh: &Flesh) -> (f64, f64) {
-        (1.0 / (self.h * self.h), flesh.material.damping / self.h)
-    }
-
-    /// Factors the matrix of (1) at the present places; tells whether it could be.
-    fn factor(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose, settled: &mut Settled) -> bool {
-        let (inertia, damping) = self.weights(flesh);
-        let held = &mut self.held;
-        held.matrix.clear();
-        held.add_elements(flesh, &self.x, after);
-        held.add_touches(flesh, &self.x, &self.touches, after);
-        for i in 0..flesh.free {
-            let own = DMat3::from_diagonal(DVec3::splat(flesh.masses[i] * (inertia + damping)));
-            held.matrix.add_part(held.own[i], &rows(own));
-        }
-        settled.factorisations += 1;
-        self.factored = held.ldl.factor(&held.matrix).is_ok();
-        self.factored
-    }
-
-    /// Fills `direction`; returns the slope of E along it.
-    fn direction(&mut self, flesh: &Flesh, after: &impl Fn(BodyId) -> Pose) -> f64 {
-        let (inertia, damping) = self.weights(flesh);
-        self.forces(flesh, after);
-        self.rhs.fill([0.0; 6]);
-        for i in 0..flesh.free {
-            let m = flesh.masses[i];
-            let missing = self.force[i] + self.push[i]
-                - (self.x[i] - self.target[i]) * (m * inertia)
-                - (self.x[i] - self.drag[i]) * (m * damping);
-            let (block, half) = self.held.place[i];
-            self.rhs[block as usize][half..half + 3].copy_from_slice(&missing.to_array());
-            self.trial[i] = missing; // for the slope
-        }
-        self.held.ldl.solve(&mut self.rhs);
-        let mut slope = 0.0;
-        for i in 0..flesh.free {
-            let (block, half) = self.held.place[i];
-            self.direction[i] = DVec3::from_slice(&self.rhs[block as usize][half..half + 3]);
-            slope -= self.direction[i].dot(self.trial[i]);
-        }
-        slope
-    }
-
-    /// Goes along the direction, halved until E goes down enough. Returns how far the node that moved most would have gone at full length, or
-    /// `None` where nothing goes down.
-    fn search(&mut self, flesh: &Flesh, slope: f64, after: &impl Fn(BodyId) -> Pose) -> Option<f64> {
-        let longest = self.direction.iter().map(|d| d.length_squared()).fold(0.0, f64::max).sqrt();
-        let mut step = 1.0;
-        self.trial[flesh.free..].copy_from_slice(&self.x[flesh.free..]);
-        for _ in 0..HALVINGS {
-            for i in 0..flesh.free {
-                self.trial[i] = self.x[i] + self.direction[i] * step;
-            }
-            let energy = self.cost(flesh, &self.trial, after);
-            // Near the end the descent is less than the rounding of E. Anything that is no number is no descent.
-            if energy <= self.energy + DESCENT * step * slope + 1e-13 * self.energy.abs() {
-                std::mem::swap(&mut self.x, &mut self.trial);
-                self.energy = energy;
-                return Some(longest);
-            }
-            step *= 0.5;
-        }
-        None
+        own + flesh.elastic_energy(x) + self.touches.energy(flesh, x, &|bone: BodyId| self.at[bone.index()])
     }
 
     /// Writes the free nodes: places of the end, velocities by the way.
     ///
-    /// Backward Euler takes levers at the start of the part: `x₁ × m v₁ − x₀ × m v₀ = x₀ × h f`, by which strain would change angular momentum. What
-    /// bones gained of strain, `h (c₀ × F + T)` each, is what the nodes must have lost: the difference is given
-    /// back as a turn of all free nodes about their middle. It is of the order h².
-    pub(crate) fn commit(&self, flesh: &Flesh, before: &[Pose], state: &mut State) {
-        let (_, damping) = self.weights(flesh);
-        let (mut mass, mut centre, mut missing) = (0.0, DVec3::ZERO, DVec3::ZERO);
+    /// Bones were given `h W*`, and angular momentum `h (c₀ × F + T)` with it, since backward Euler takes levers at the start of the part. What bones and other
+    /// bodies gained of flesh the nodes must have lost, to rounding: what is left of strain that has not quite settled, and of levers that
+    /// moved, is given back as a motion of all free nodes as one. It is of the order of the tolerance and of h².
+    pub(crate) fn commit(&self, flesh: &Flesh, state: &mut State) {
+        let h = self.h;
+        let (_, damping) = weights(h, flesh);
+        let (mut mass, mut centre) = (0.0, DVec3::ZERO);
+        // momentum that the nodes should have, less that which they have
+        let (mut linear, mut angular) = (DVec3::ZERO, DVec3::ZERO);
         for i in 0..flesh.free {
-            let (m, x) = (flesh.masses[i], self.x[i]);
+            let (m, x, x0) = (flesh.masses[i], self.x[i], self.start[i]);
             mass += m;
             centre += x * m;
-            missing -= self.start[i].cross(self.force[i] - (x - self.drag[i]) * (m * damping));
+            let mut from_outside = self.gravity * m + self.outer[i];
+            if flesh.bones[i].is_none() {
+                from_outside -= (x - self.drag[i]) * (m * damping);
+            }
+            let (due, had) = (state.nodes[i].velocity * m + from_outside * h, (x - x0) * (m / h));
+            linear += due - had;
+            angular += x0.cross(due) - x.cross(had);
         }
-        let bone = |i: usize| {
-            flesh.bones[i].map(|bone| (before[bone.index()].translation, state.bodies[bone.index()].position))
-        };
-        for i in 0..flesh.start.len() {
-            let Some((before, after)) = bone(i) else { continue };
-            let (at, force) = self.reaction(flesh, i);
-            missing -= (at - after + before).cross(force);
+        for (wrench, before) in self.wrenches.iter().zip(&self.before) {
+            linear -= wrench.force * h;
+            angular -= (before.translation.cross(wrench.force) + wrench.torque) * h;
+        }
+        for i in flesh.free..flesh.start.len() {
+            let Some(bone) = flesh.bones[i].map(|bone| bone.index()) else { continue };
+            let at = self.x[i] - self.at[bone].translation + self.before[bone].translation;
+            linear += self.outer[i] * h;
+            angular += at.cross(self.outer[i]) * h;
+        }
+        if mass == 0.0 {
+            return;
         }
         centre /= mass;
         let mut inertia = DMat3::ZERO;
@@ -342,83 +526,35 @@ impl Implicit {
         let trace = inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z;
         // nodes on a line cannot be turned about it
         let turn = if inertia.determinant() > 1e-6 * trace.powi(3) {
-            inertia.inverse() * (missing * self.h)
+            inertia.inverse() * (angular - centre.cross(linear))
         } else {
             DVec3::ZERO
         };
         for (i, node) in state.nodes.iter_mut().enumerate() {
-            node.velocity = (self.x[i] - self.start[i]) / self.h + turn.cross(self.x[i] - centre);
+            node.velocity = (self.x[i] - self.start[i]) / h + linear / mass + turn.cross(self.x[i] - centre);
             node.position = self.x[i];
         }
     }
+}
 
-    /// What each bone feels of the flesh: force and torque about its centre of mass, at `after`.
-    pub(crate) fn wrenches(&self, flesh: &Flesh, after: impl Fn(BodyId) -> Pose, out: &mut [Wrench]) {
-        out.fill(Wrench::ZERO);
-        for i in 0..flesh.start.len() {
-            let Some(bone) = flesh.bones[i] else { continue };
-            let (at, mut force) = self.reaction(flesh, i);
-            if i >= flesh.free {
-                force += self.push[i];
-            }
-            out[bone.index()] += Wrench::at(at - after(bone).translation, force);
-        }
-        self.touches.add_wrenches(flesh, &self.x, &after, out);
-    }
-
-    /// What a node does to its bone, contact left out, and where: a fixed one hands on its force; the damper of a free one pulls the bone where the
-    /// bone would have it.
-    fn reaction(&self, flesh: &Flesh, i: usize) -> (DVec3, DVec3) {
-        let (_, damping) = self.weights(flesh);
-        if i >= flesh.free {
-            (self.x[i], self.force[i])
-        } else {
-            (self.drag[i], (self.x[i] - self.drag[i]) * (flesh.masses[i] * damping))
-        }
-    }
-
-    /// (2) at the present places: `each(i, j, block)` for bodies i ≥ j.
-    pub(crate) fn condense(
-        &mut self,
-        flesh: &Flesh,
-        bodies: usize,
-        after: impl Fn(BodyId) -> Pose,
-        mut each: impl FnMut(usize, usize, &[[f64; 6]; 6]),
-    ) -> Result<(), ()> {
-        let (inertia, damping) = self.weights(flesh);
-        let moving = self.moving.get_or_insert_with(|| Box::new(Stiffness::new(flesh, bodies, Bones::Moving)));
-        moving.matrix.clear();
-        moving.add_elements(flesh, &self.x, &after);
-        moving.add_touches(flesh, &self.x, &self.touches, &after);
-        for i in 0..flesh.free {
-            let m = flesh.masses[i];
-            moving.matrix.add_part(moving.own[i], &rows(DMat3::from_diagonal(DVec3::splat(m * (inertia + damping)))));
-            let (Some(bone), Some([between, own])) = (flesh.bones[i], moving.with_bone[i]) else { continue };
-            // the damper: m γ/h over [x; bone], with B the motion of the bone at d
-            let r = self.drag[i] - after(bone).translation;
-            let k = DMat3::from_diagonal(DVec3::splat(m * damping));
-            moving.matrix.add_part(between, &node_bone(-k, r));
-            moving.matrix.add_part(own, &bone_bone(k, r, r));
-        }
-        // A bone without flesh has no stiffness: it is not eliminated, and its block stays zero.
-        let first = moving.blocks;
-        let bodies = moving.matrix.nodes() - first;
-        moving.ldl.condense(&moving.matrix, bodies, |i, j, block| each(i - first, j - first, block)).map_err(|_| ())
-    }
+/// 1/h² and γ/h.
+fn weights(h: f64, flesh: &Flesh) -> (f64, f64) {
+    (1.0 / (h * h), flesh.material.damping / h)
 }
 
 impl Stiffness {
-    fn new(flesh: &Flesh, bodies: usize, bones: Bones) -> Stiffness {
+    fn new(model: &Model, flesh: &Flesh) -> Stiffness {
+        let bodies = model.bodies().len();
         let place = pair_up(flesh);
         let blocks = place.iter().map(|(block, _)| *block as usize + 1).max().unwrap_or(0);
         let mut sizes = vec![0; blocks];
         place.iter().for_each(|&(block, half)| sizes[block as usize] = sizes[block as usize].max(half + 3));
         sizes.extend(vec![6; bodies]);
         // Where the numbers of a node are in the matrix: a free one's own, a fixed one's bone's
-        let at = |node: usize| match (place.get(node), flesh.bones[node], bones) {
-            (Some(&(block, half)), _, _) => Some((block as usize, half)),
-            (None, Some(bone), Bones::Moving) => Some((blocks + bone.index(), 0)),
-            _ => None,
+        let at = |node: usize| match (place.get(node), flesh.bones[node]) {
+            (Some(&(block, half)), _) => Some((block as usize, half)),
+            (None, Some(bone)) => Some((blocks + bone.index(), 0)),
+            (None, None) => None,
         };
         let mut edges = Vec::new();
         for element in &flesh.elements {
@@ -429,8 +565,15 @@ impl Stiffness {
                 }
             }
         }
-        let bone_of = |i: usize| flesh.bones[i].filter(|_| bones == Bones::Moving).map(|bone| blocks + bone.index());
+        let bone_of = |i: usize| flesh.bones[i].map(|bone| blocks + bone.index());
         edges.extend((0..flesh.free).filter_map(|i| Some((place[i].0 as usize, bone_of(i)?))));
+        // Bodies that the surface may touch, with whatever carries it
+        for (i, body) in model.bodies().iter().enumerate() {
+            if touch::may_touch(flesh, BodyId(i as u32), body) {
+                let carriers = flesh.surface.vertices.iter().flat_map(|v| flesh.elements[v.tet as usize].nodes);
+                edges.extend(carriers.filter_map(|node| Some((at(node as usize)?.0, blocks + i))));
+            }
+        }
         let matrix = Sparse::new(&sizes, &edges);
         let slots = flesh.elements.iter().map(|element| {
             PAIRS.map(|(a, b)| {
@@ -443,40 +586,48 @@ impl Stiffness {
             let (node, bone) = (at(i)?, (bone_of(i)?, 0));
             Some([matrix.place(node, bone), matrix.place(bone, bone)])
         });
-        // Nodes by minimum degree among themselves, then bones
+        // Nodes by minimum degree among themselves, then bodies
         let own_edges: Vec<(usize, usize)> = edges.iter().copied().filter(|&(a, b)| a.max(b) < blocks).collect();
-        let order: Vec<u32> = match bones {
-            Bones::Held => Vec::new(),
-            Bones::Moving => {
-                let inner = Ldl::new(&Sparse::new(&sizes[..blocks], &own_edges));
-                inner.order().iter().copied().chain(blocks as u32..sizes.len() as u32).collect()
-            }
+        let inner = Ldl::new(&Sparse::new(&sizes[..blocks], &own_edges));
+        let order: Vec<u32> = inner.order().iter().copied().chain(blocks as u32..sizes.len() as u32).collect();
+        let is_rigid = |element: &super::Element| {
+            let bone = |k: usize| {
+                let node = element.nodes[k] as usize;
+                if node < flesh.free { None } else { Some(flesh.bones[node]) }
+            };
+            (0..4).all(|k| bone(k).is_some() && bone(k) == bone(0))
         };
-        let ldl = if order.is_empty() { Ldl::new(&matrix) } else { Ldl::in_order(&matrix, &order) };
         Stiffness {
+            rigid: flesh.elements.iter().map(is_rigid).collect(),
             slots: slots.collect(),
             own: own.collect(),
             with_bone: with_bone.collect(),
-            ldl,
-            bones,
+            ldl: Ldl::in_order(&matrix, &order),
             place,
             blocks,
+            bodies,
             matrix,
+            schur: Vec::with_capacity(bodies * (bodies + 1) / 2),
         }
     }
 
-    /// Adds the projected stiffness of all elements.
-    fn add_elements(&mut self, flesh: &Flesh, x: &[DVec3], after: &impl Fn(BodyId) -> Pose) {
+    /// Adds the stiffness of all elements.
+    fn add_elements(&mut self, flesh: &Flesh, x: &[DVec3], curvature: Curvature, after: &impl Fn(BodyId) -> Pose) {
         for (t, element) in flesh.elements.iter().enumerate() {
-            if self.slots[t].iter().all(Option::is_none) {
+            if self.rigid[t] {
                 continue;
             }
-            let modes = flesh.lame.modes(&element.gradient(x));
-            let g = element.shape_gradients().map(|g| modes.v.transpose() * g);
+            let f = element.gradient(x);
+            let [_, g1, g2, g3] = element.shape_gradients();
+            let blocks = if curvature == Curvature::Exact && in_range(&f) {
+                flesh.lame.blocks_within(&f, [g1, g2, g3])
+            } else {
+                let modes = flesh.lame.modes(&f);
+                let [g1, g2, g3] = [g1, g2, g3].map(|g| modes.v.transpose() * g);
+                [(g1, g1), (g1, g2), (g1, g3), (g2, g2), (g2, g3), (g3, g3)].map(|(a, b)| modes.block(a, b))
+            };
             // K_ab for a, b of 1 to 3; node 0 moves against all: K_0b = −Σ K_ab
-            let block = |a: usize, b: usize| modes.block(g[a], g[b]) * element.filled;
-            let (k11, k12, k13, k22, k23, k33) =
-                (block(1, 1), block(1, 2), block(1, 3), block(2, 2), block(2, 3), block(3, 3));
+            let [k11, k12, k13, k22, k23, k33] = blocks.map(|block| block * element.filled);
             let k01 = -(k11 + k12.transpose() + k13.transpose());
             let k02 = -(k12 + k22 + k23.transpose());
             let k03 = -(k13 + k23 + k33);
@@ -491,19 +642,42 @@ impl Stiffness {
     }
 
     /// Adds the stiffness of all touches, through the nodes that carry their vertices.
+    ///
+    /// Where the surface meets itself the blocks between both sides are left out, and those of each side doubled: with `w` the weights of all
+    /// nodes, `w wᵀ ≤ 2 diag(w_a w_aᵀ, w_b w_bᵀ)`, and for the corners of a triangle `(Σ b_j y_j)² ≤ Σ b_j y_j²`. So every step goes down.
     fn add_touches(&mut self, flesh: &Flesh, x: &[DVec3], touches: &Touches, after: &impl Fn(BodyId) -> Pose) {
         for touch in &touches.all {
             let Some(push) = touches.at(touch, flesh, x, after) else { continue };
-            let vertex = &flesh.surface.vertices[touch.vertex as usize];
-            for (pair, (a, b)) in PAIRS.into_iter().enumerate() {
-                let k = push.stiffness * (vertex.weights[a] * vertex.weights[b]);
-                self.add_pair(flesh, x, (vertex.tet as usize, pair), k, after);
-            }
-            if let (Some(body), Bones::Moving) = (touch.body, self.bones) {
-                // as if the flesh stood still: more than it is, which is safe
-                let r = x[flesh.elements[vertex.tet as usize].nodes[0] as usize] - after(body).translation;
-                let own = self.matrix.place((self.blocks + body.index(), 0), (self.blocks + body.index(), 0));
+            let double = if let Side::Own(..) = touch.side { 2.0 } else { 1.0 };
+            touch.shares(
+                |vertex, share| {
+                    for (pair, (a, b)) in PAIRS.into_iter().enumerate() {
+                        let k = push.stiffness * (vertex.weights[a] * vertex.weights[b] * share.abs() * double);
+                        self.add_pair(flesh, x, (vertex.tet as usize, pair), k, after);
+                    }
+                },
+                flesh,
+            );
+            if let Side::Body(body) = touch.side {
+                let r = touch.place(flesh, x) - after(body).translation;
+                let on_body = (self.blocks + body.index(), 0);
+                let own = self.matrix.place(on_body, on_body);
                 self.matrix.add_part(own, &bone_bone(push.stiffness, r, r));
+                let vertex = &flesh.surface.vertices[touch.vertex as usize];
+                for (node, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
+                    let (node, k) = (*node as usize, push.stiffness * -w);
+                    match (self.place.get(node), flesh.bones[node]) {
+                        (Some(&(block, half)), _) => {
+                            let between = self.matrix.place((block as usize, half), on_body);
+                            self.matrix.add_part(between, &node_bone(k, r));
+                        }
+                        (None, Some(bone)) => {
+                            let between = self.matrix.place((self.blocks + bone.index(), 0), on_body);
+                            self.matrix.add_part(between, &bone_bone(k, arm(flesh, x, node, after), r));
+                        }
+                        (None, None) => {}
+                    }
+                }
             }
         }
     }

@@ -22,7 +22,13 @@
 //! ```text
 //! twist = (P̂_i + P̂_j)/(s_i + s_j),   flip = (P̂_i − P̂_j)/(s_i − s_j)                                                      (3)
 //! ```
-//! The form that enters a Newton step has every eigenvalue clamped to `[0, 10 k₀]`, `k₀ = λ + 2μ`.
+//! Outside the range every eigenvalue is clamped to `[0, 10 k₀]`, `k₀ = λ + 2μ`, before it enters a Newton step. Within it nothing need be diagonalised: with g
+//! the shape gradients, `p = F g`, `B = F Fᵀ`, the force on node a answers to the displacement of node b by
+//!
+//! ```text
+//! K_ab = (g_a·S g_b) 1 + λ p_a p_bᵀ + μ p_b p_aᵀ + μ (g_a·g_b) B                                                          (4)
+//! ```
+//! which is indefinite at times. Inertia usually makes up for it; where it does not, as a pivot tells, all elements are clamped.
 
 use crate::maths::singular::{Singular, eigen, singular};
 use glam::{DMat3, DVec3};
@@ -88,17 +94,28 @@ const STIFFEST: f64 = 10.0;
 /// minors \[Sylvester\], and `det F > 0`. Without a root, so that rotations and uniform stretches are told rightly.
 #[inline]
 pub fn in_range(f: &DMat3) -> bool {
-    let (a, b, c) = (f.x_axis, f.y_axis, f.z_axis);
-    let (c11, c22, c33) = (a.length_squared(), b.length_squared(), c.length_squared());
-    let (c12, c13, c23) = (a.dot(b), a.dot(c), b.dot(c));
-    let (q12, q13, q23, t) = (c12 * c12, c13 * c13, c23 * c23, 2.0 * c12 * c13 * c23);
-    let (x, y, z) = (c11 - RANGE_LOW, c22 - RANGE_LOW, c33 - RANGE_LOW);
-    let m = x * y - q12;
-    let above = x > 0.0 && m > 0.0 && z * m - y * q13 - x * q23 + t > 0.0;
-    let (x, y, z) = (RANGE_HIGH - c11, RANGE_HIGH - c22, RANGE_HIGH - c33);
-    let m = x * y - q12;
-    let below = x > 0.0 && m > 0.0 && z * m - y * q13 - x * q23 - t > 0.0;
-    above && below && f.determinant() > 0.0
+    is_moderate(&green(f)) && f.determinant() > 0.0
+}
+
+/// The same of `E = ½ (C − 1)`, inversion left aside.
+#[inline]
+fn is_moderate(e: &Symmetric) -> bool {
+    let Symmetric { own, off } = *e;
+    let (q, t) = (off * off, 2.0 * off.x * off.y * off.z);
+    let d = own - DVec3::splat(0.5 * (RANGE_LOW - 1.0));
+    let m = d.x * d.y - q.x;
+    let above = d.x > 0.0 && m > 0.0 && d.z * m - d.y * q.y - d.x * q.z + t > 0.0;
+    let d = DVec3::splat(0.5 * (RANGE_HIGH - 1.0)) - own;
+    let m = d.x * d.y - q.x;
+    let below = d.x > 0.0 && m > 0.0 && d.z * m - d.y * q.y - d.x * q.z - t > 0.0;
+    above && below
+}
+
+/// A symmetric matrix: its diagonal, and its entries xy, xz, yz.
+#[derive(Clone, Copy, Debug)]
+struct Symmetric {
+    own: DVec3,
+    off: DVec3,
 }
 
 /// The stretches of one element, with what (2) makes of them.
@@ -138,10 +155,10 @@ impl Lame {
 
     /// Ψ \[J/m³\]
     pub fn energy(&self, f: &DMat3) -> f64 {
-        if in_range(f) {
-            let e = green(f);
-            let trace = e.x_axis.x + e.y_axis.y + e.z_axis.z;
-            let squares = e.x_axis.length_squared() + e.y_axis.length_squared() + e.z_axis.length_squared();
+        let e = green(f);
+        if is_moderate(&e) && f.determinant() > 0.0 {
+            let trace = e.own.element_sum();
+            let squares = e.own.length_squared() + 2.0 * e.off.length_squared();
             0.5 * self.lambda * trace * trace + self.mu * squares
         } else {
             let g = self.stretches(f).g;
@@ -154,8 +171,14 @@ impl Lame {
     #[inline]
     pub fn stress(&self, f: &DMat3, diagonalize: Diagonalize) -> (DMat3, bool) {
         match diagonalize {
-            Diagonalize::Selective if in_range(f) => (self.within(f), true),
-            Diagonalize::Selective => (self.extended(f), false),
+            Diagonalize::Selective => {
+                let e = green(f);
+                if is_moderate(&e) && f.determinant() > 0.0 {
+                    (*f * self.second_stress(&e), true)
+                } else {
+                    (self.extended(f), false)
+                }
+            }
             Diagonalize::Always => {
                 let k = self.stretches(f);
                 (k.s.with(k.slope * k.q), k.bend == DVec3::ONE)
@@ -163,14 +186,12 @@ impl Lame {
         }
     }
 
-    /// P by (1).
+    /// S of (1).
     #[inline]
-    fn within(&self, f: &DMat3) -> DMat3 {
-        // S is symmetric: its columns are its rows
-        let e = green(f);
-        let pressure = self.lambda * (e.x_axis.x + e.y_axis.y + e.z_axis.z);
-        let s = e * (2.0 * self.mu) + DMat3::from_diagonal(DVec3::splat(pressure));
-        *f * s
+    fn second_stress(&self, e: &Symmetric) -> DMat3 {
+        let d = e.own * (2.0 * self.mu) + DVec3::splat(self.lambda * e.own.element_sum());
+        let o = e.off * (2.0 * self.mu);
+        DMat3::from_cols(DVec3::new(d.x, o.x, o.y), DVec3::new(o.x, d.y, o.z), DVec3::new(o.y, o.z, d.z))
     }
 
     /// P by (2).
@@ -211,6 +232,22 @@ impl Lame {
         Modes { u: s.u, v: s.v, stretch: h, twist, flip }
     }
 
+    /// `K_ab` of (4) for the pairs (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3) of nodes of an element, per unit of filled volume, from the shape
+    /// gradients of nodes 1 to 3. F must be in the range.
+    pub fn blocks_within(&self, f: &DMat3, g: [DVec3; 3]) -> [DMat3; 6] {
+        let s = self.second_stress(&green(f));
+        let b = *f * f.transpose() * self.mu;
+        let p = g.map(|g| *f * g);
+        let block = |i: usize, j: usize| {
+            let (pi, pj) = (p[i], p[j]);
+            let own = DVec3::splat(g[i].dot(s * g[j]));
+            // column c of λ p_i p_jᵀ + μ p_j p_iᵀ
+            let column = |c: usize| pi * (self.lambda * pj[c]) + pj * (self.mu * pi[c]);
+            DMat3::from_cols(column(0), column(1), column(2)) + b * g[i].dot(g[j]) + DMat3::from_diagonal(own)
+        };
+        [block(0, 0), block(0, 1), block(0, 2), block(1, 1), block(1, 2), block(2, 2)]
+    }
+
     /// The derivative of the stress with eigenvalues clamped to `[0, 10 k₀]`: never indefinite.
     pub fn modes(&self, f: &DMat3) -> Modes {
         let mut modes = self.exact_modes(f);
@@ -233,11 +270,10 @@ fn is_positive(m: &DMat3) -> bool {
 
 /// E = ½ (Fᵀ F − 1)
 #[inline]
-fn green(f: &DMat3) -> DMat3 {
+fn green(f: &DMat3) -> Symmetric {
     let (a, b, c) = (f.x_axis, f.y_axis, f.z_axis);
-    let (xx, yy, zz) = (0.5 * (a.dot(a) - 1.0), 0.5 * (b.dot(b) - 1.0), 0.5 * (c.dot(c) - 1.0));
-    let (xy, xz, yz) = (0.5 * a.dot(b), 0.5 * a.dot(c), 0.5 * b.dot(c));
-    DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
+    let own = (DVec3::new(a.length_squared(), b.length_squared(), c.length_squared()) - DVec3::ONE) * 0.5;
+    Symmetric { own, off: DVec3::new(a.dot(b), a.dot(c), b.dot(c)) * 0.5 }
 }
 
 impl Modes {

@@ -14,7 +14,7 @@ pub(crate) mod touch;
 pub(crate) use build::{Attached, attach};
 pub use build::{FleshSpec, Hold};
 pub use cage::{Cage, Embedded, Lattice, Split};
-pub use implicit::{Budget, Settled};
+pub use implicit::Settled;
 pub use material::{Diagonalize, FleshMaterial, Lame};
 pub use surface::SurfaceMesh;
 

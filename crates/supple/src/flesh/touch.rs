@@ -1,38 +1,56 @@
-//! Contact of the embedded surface with obstacles and bodies: a penalty with Coulomb friction on its vertices [Kim 2008, §4.1], as forces of the present
-//! for explicit steps, and as terms of the energy for implicit ones.
+//! Contact of the embedded surface with obstacles, bodies and itself: a penalty with Coulomb friction on its vertices [Kim 2008, §4.1], as forces of the
+//! present for explicit steps, and as terms of the energy for implicit ones.
 //!
 //! A vertex y that is deeper than the surface it meets by `d = −n·(y − p)` is pushed out with `k d`; what it slides by, u, costs
-//! `μ k d φ(|u|)`, with φ(u) = u beyond a small ε and a parabola below it, so that friction has a direction at rest too:
+//! `μ N φ(|u|)`, with φ(u) = u − ½ε beyond a small ε and the parabola u²/2ε below it, so that friction has a direction at rest too:
 //!
 //! ```text
-//! E = ½ k d² + μ N φ(|u|),   N = k d of the Newton step before,    K = k n nᵀ + μ N/max(|u|, ε) (1 − n nᵀ)                (1)
+//! E = ½ k d² + μ N φ(|u|),   K = k n nᵀ + μ N/ε (1 − n nᵀ)                  |u| < ε
+//!                            K = k n nᵀ + μ N/|u| (1 − n nᵀ − û ûᵀ)         else                                          (1)
 //! ```
-//! Normal n and point p are those found at the start of the part. They are carried along by what the surface belongs to.
+//! The last term, which makes friction soft along the slip, is left out until the slip is steady: a vertex about to stick would be thrown to and fro by it.
+//! N is k d of the Newton step before, kept from the third on. Normal n and point p are those found at the start of the part; they are carried along by what
+//! the surface belongs to. A vertex that meets the flesh's own surface has as p the same point of a triangle; the push on the one
+//! is taken from the corners of the other.
 
-use super::Flesh;
+use super::{Embedded, Flesh};
 use crate::contact;
 use crate::input::{Contacts, Input};
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{BodyId, Model, ObstacleId, ObstacleShape, Shape, State};
+use crate::model::{Body, BodyId, Model, ObstacleId, ObstacleShape, Shape, State};
 use glam::{DMat3, DVec3};
+
+/// What a vertex may touch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Side {
+    /// An obstacle.
+    Obstacle,
+    /// A body that the flesh does not hang on.
+    Body(BodyId),
+    /// A triangle of its own surface: its corners, and where on it.
+    Own([u32; 3], DVec3),
+}
 
 /// A vertex near something.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     /// Index of the surface's vertex.
     pub(crate) vertex: u32,
-    /// The body it touches; `None` for an obstacle.
-    pub(crate) body: Option<BodyId>,
-    /// Outward normal and a point of what it touches: in the body's coordinates, or in the world at the end of the part.
+    pub(crate) side: Side,
+    /// Outward normal of what it touches: in the body's coordinates, or in the world.
     normal: DVec3,
+    /// A point of it: in the body's coordinates, in the world at the end of the part, or from the point of the triangle.
     point: DVec3,
-    /// Where the vertex was at the start of the part, carried along by what it touches, as normal and point are.
+    /// Where the vertex was at the start of the part, carried along by what it touches, as the point is.
     from: DVec3,
     /// k \[N/m\]
     stiffness: f64,
     friction: f64,
     /// N \[N\]
     push: f64,
+    /// The slip when a matrix was last made, and whether it is much the same since the one before.
+    last: DVec3,
+    steady: bool,
 }
 
 /// Force and derivative of a touch, world axes.
@@ -47,6 +65,10 @@ pub(crate) struct Push {
 const HARDNESS: f64 = 20.0;
 /// Below this speed friction is viscous \[m/s\].
 const CREEP: f64 = 1e-3;
+/// Slip is steady when it has changed by less than this share.
+const STEADY: f64 = 0.3;
+/// A surface meets itself when it is nearer than this share of a cell; what is nearer than twice that at the start is its neighbour.
+const OWN_REACH: f64 = 0.5;
 
 /// Everything near the surface.
 #[derive(Debug, Default)]
@@ -54,9 +76,20 @@ pub(crate) struct Touches {
     pub(crate) all: Vec<Touch>,
     /// Places of the surface's vertices.
     places: Vec<DVec3>,
+    /// Those at the start of everything.
+    rest: Vec<DVec3>,
     /// k of each vertex, from its share of the surface \[N/m\].
     stiffness: Vec<f64>,
+    /// Outward, by vertex, of any length.
+    normals: Vec<DVec3>,
+    /// Triangles by the cell of their middle, sorted.
+    cells: Vec<([i64; 3], u32)>,
     h: f64,
+}
+
+/// Whether flesh may touch a body: one that collides, has a shape and is no bone of the flesh.
+pub(crate) fn may_touch(flesh: &Flesh, id: BodyId, body: &Body) -> bool {
+    body.groups.collides_with != 0 && !body.shapes.is_empty() && !flesh.bones.contains(&Some(id))
 }
 
 impl Touches {
@@ -69,7 +102,15 @@ impl Touches {
             let share = (b - a).cross(c - a).length() / 6.0;
             t.iter().for_each(|&i| stiffness[i as usize] += HARDNESS * flesh.material.young / flesh.cell * share);
         }
-        Touches { all: Vec::with_capacity(2 * places.len()), places, stiffness, h: 0.0 }
+        Touches {
+            all: Vec::with_capacity(3 * places.len()),
+            rest: places.clone(),
+            normals: vec![DVec3::ZERO; places.len()],
+            cells: Vec::with_capacity(flesh.surface.triangles.len()),
+            places,
+            stiffness,
+            h: 0.0,
+        }
     }
 
     /// Finds what the surface may touch in a part of length h, `after` seconds before the end of the step; `nodes` are all nodes at its start.
@@ -99,40 +140,117 @@ impl Touches {
                 let normal = pose.rotation * normal;
                 // carried along by the obstacle until the end of the part
                 let slid = velocity_at(velocity, pose, y) * h;
-                self.push(flesh, v, None, friction, (y - normal * gap, normal, y + slid));
+                self.push(flesh, v, Side::Obstacle, friction, (y - normal * gap + slid, normal, y + slid));
             }
+        }
+        if input.contacts != Contacts::All {
+            return;
         }
         for (i, body) in model.bodies().iter().enumerate() {
             let id = BodyId(i as u32);
-            if flesh.bones.contains(&Some(id)) {
-                continue; // its own bones
+            if !may_touch(flesh, id, body) {
+                continue;
             }
             let pose = state.bodies[i].pose();
             let friction = flesh.material.friction.min(body.material.friction);
             for placed in &body.shapes {
-                let world_from_shape = pose.then(placed.body_from_shape);
+                let shape_from_world = pose.then(placed.body_from_shape).inverse();
                 for v in 0..self.places.len() {
-                    let local = world_from_shape.inverse().transform_point(self.places[v]);
+                    let local = shape_from_world.transform_point(self.places[v]);
                     let Some((gap, normal)) = shape_gap(&placed.shape, local) else { continue };
                     let in_body = |p: DVec3| placed.body_from_shape.transform_point(p);
                     let normal_in_body = placed.body_from_shape.rotation * normal;
-                    self.push(
-                        flesh,
-                        v,
-                        Some(id),
-                        friction,
-                        (in_body(local - normal * gap), normal_in_body, in_body(local)),
-                    );
+                    let at = (in_body(local - normal * gap), normal_in_body, in_body(local));
+                    self.push(flesh, v, Side::Body(id), friction, at);
                 }
             }
         }
+        self.find_own(flesh);
+    }
+
+    /// Finds where the surface is near itself.
+    fn find_own(&mut self, flesh: &Flesh) {
+        let triangles = &flesh.surface.triangles;
+        self.normals.fill(DVec3::ZERO);
+        let mut longest: f64 = OWN_REACH * flesh.cell;
+        for t in triangles {
+            let [a, b, c] = t.map(|i| self.places[i as usize]);
+            let normal = (b - a).cross(c - a);
+            t.iter().for_each(|&i| self.normals[i as usize] += normal);
+            longest = longest.max(a.distance(b)).max(b.distance(c)).max(c.distance(a));
+        }
+        // what is within reach of a triangle is within two cells of its middle
+        let cell_of = |p: DVec3| (p / longest).floor().to_array().map(|x| x as i64);
+        self.cells.clear();
+        for (k, t) in triangles.iter().enumerate() {
+            let middle = t.iter().map(|&i| self.places[i as usize]).sum::<DVec3>() / 3.0;
+            self.cells.push((cell_of(middle), k as u32));
+        }
+        self.cells.sort_unstable();
+        for v in 0..self.places.len() {
+            let y = self.places[v];
+            let [i, j, k] = cell_of(y);
+            let mut nearest: Option<(f64, Touch)> = None;
+            for dx in -2..=2 {
+                for dy in -2..=2 {
+                    let [from, to] = [k - 2, k + 2].map(|k| [i + dx, j + dy, k]);
+                    let first = self.cells.partition_point(|(cell, _)| *cell < from);
+                    for &(cell, triangle) in &self.cells[first..] {
+                        if cell > to {
+                            break;
+                        }
+                        let found = self.own(flesh, v, y, triangles[triangle as usize]);
+                        if let Some((gap, touch)) = found
+                            && nearest.is_none_or(|(least, _)| gap.abs() < least)
+                        {
+                            nearest = Some((gap.abs(), touch));
+                        }
+                    }
+                }
+            }
+            self.all.extend(nearest.map(|(_, touch)| touch));
+        }
+    }
+
+    /// Whether a vertex is near a triangle that faces it and was far from it at the start; how far it is outside.
+    fn own(&self, flesh: &Flesh, v: usize, y: DVec3, corners: [u32; 3]) -> Option<(f64, Touch)> {
+        let [a, b, c] = corners.map(|i| self.places[i as usize]);
+        let reach = OWN_REACH * flesh.cell;
+        let normal = (b - a).cross(c - a).try_normalize()?;
+        let gap = normal.dot(y - a);
+        if gap.abs() > reach || normal.dot(self.normals[v]) >= 0.0 {
+            return None;
+        }
+        if corners.iter().any(|&i| self.rest[i as usize].distance(self.rest[v]) < 2.0 * reach) {
+            return None;
+        }
+        // where on the triangle, by areas
+        let foot = y - normal * gap;
+        let part = |p: DVec3, q: DVec3| normal.dot((p - foot).cross(q - foot));
+        let areas = DVec3::new(part(b, c), part(c, a), part(a, b));
+        if areas.min_element() < 0.0 {
+            return None;
+        }
+        let touch = Touch {
+            vertex: v as u32,
+            side: Side::Own(corners, areas / areas.element_sum()),
+            normal,
+            point: DVec3::ZERO,
+            from: normal * gap,
+            stiffness: self.stiffness[v],
+            friction: flesh.material.friction,
+            push: 0.0,
+            last: DVec3::ZERO,
+            steady: false,
+        };
+        Some((gap, touch))
     }
 
     fn push(
         &mut self,
         flesh: &Flesh,
         v: usize,
-        body: Option<BodyId>,
+        side: Side,
         friction: f64,
         (point, normal, from): (DVec3, DVec3, DVec3),
     ) {
@@ -142,13 +260,23 @@ impl Touches {
             return;
         }
         let stiffness = self.stiffness[v];
-        self.all.push(Touch { vertex: v as u32, body, normal, point, from, stiffness, friction, push: 0.0 });
+        let (push, last, steady) = (0.0, DVec3::ZERO, false);
+        self.all.push(Touch { vertex: v as u32, side, normal, point, from, stiffness, friction, push, last, steady });
     }
 
     /// Friction goes on from the pushes at these places.
     pub(crate) fn lag(&mut self, flesh: &Flesh, nodes: &[DVec3], after: &impl Fn(BodyId) -> Pose) {
         for touch in &mut self.all {
             touch.push = touch.stiffness * touch.depth(flesh, nodes, after).max(0.0);
+        }
+    }
+
+    /// A matrix is made at these places.
+    pub(crate) fn note(&mut self, flesh: &Flesh, nodes: &[DVec3], after: &impl Fn(BodyId) -> Pose) {
+        for touch in &mut self.all {
+            let u = touch.slip(flesh, nodes, after);
+            touch.steady = u.distance(touch.last) < STEADY * u.length();
+            touch.last = u;
         }
     }
 
@@ -181,16 +309,20 @@ impl Touches {
             return None;
         }
         let n = touch.turned(touch.normal, after);
-        let nn = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
+        let nn = outer(n);
         let mut push = Push { force: n * (touch.stiffness * d), stiffness: DMat3::ZERO };
         if d > 0.0 {
             push.stiffness += nn * touch.stiffness;
         }
         if touch.push > 0.0 {
             let u = touch.slip(flesh, nodes, after);
-            let drag = touch.friction * touch.push / u.length().max(CREEP * self.h);
+            let (size, creep) = (u.length(), CREEP * self.h);
+            let drag = touch.friction * touch.push / size.max(creep);
             push.force -= u * drag;
             push.stiffness += (DMat3::IDENTITY - nn) * drag;
+            if size > creep && touch.steady {
+                push.stiffness -= outer(u / size) * drag;
+            }
         }
         Some(push)
     }
@@ -204,42 +336,45 @@ impl Touches {
         out: &mut [Wrench],
     ) {
         for touch in &self.all {
-            let (Some(body), Some(push)) = (touch.body, self.at(touch, flesh, nodes, after)) else { continue };
+            let (Side::Body(body), Some(push)) = (touch.side, self.at(touch, flesh, nodes, after)) else { continue };
             out[body.index()] += Wrench::at(touch.place(flesh, nodes) - after(body).translation, -push.force);
         }
     }
 
-    /// The force of a touch on a vertex that moves with `velocity`, and where: `N = max(0, k d − c v_n)` along the normal, `min(μ N, c |v_t|)` against the
-    /// slip. `mass` is what the vertex moves with \[kg\]; k and c are such that an explicit part of this length takes them.
+    /// The force of a touch on a vertex that moves with `velocity` against what it touches, and where: `N = max(0, k d − c v_n)` along the normal,
+    /// `min(μ N, ½ m/h |v_t|)` against the slip. `mass` is what the vertex moves with \[kg\]; k and c are such that an explicit part of
+    /// this length takes them.
     pub(crate) fn explicit(
         &self,
         touch: &Touch,
         flesh: &Flesh,
         nodes: &[DVec3],
-        (velocity, mass): (DVec3, f64),
-        against: Option<impl Fn(DVec3) -> DVec3>,
+        (slip, mass): (DVec3, f64),
         pose: &impl Fn(BodyId) -> Pose,
     ) -> Option<(DVec3, DVec3)> {
-        let d = touch.depth(flesh, nodes, pose);
+        let at = touch.place(flesh, nodes);
+        let n = touch.turned(touch.normal, pose);
+        let d = match touch.side {
+            // an obstacle is noted where it is at the end of the part
+            Side::Obstacle => -n.dot(touch.from - touch.point),
+            _ => touch.depth(flesh, nodes, pose),
+        };
         if d <= 0.0 {
             return None;
         }
-        let at = touch.place(flesh, nodes);
-        // an obstacle carries `from` on by its velocity times h
-        let surface = match against {
-            Some(velocity) => velocity(at),
-            None => (touch.from - at) / self.h,
-        };
-        let n = touch.turned(touch.normal, pose);
-        let slip = velocity - surface;
         let along = n.dot(slip);
         let across = slip - n * along;
         let k = touch.stiffness.min(0.25 * mass / (self.h * self.h));
         let c = (k * mass).sqrt(); // half of critical
         let push = (k * d - c * along).max(0.0);
         let speed = across.length();
-        let drag = if speed > 0.0 { (touch.friction * push / speed).min(c) } else { 0.0 };
+        let drag = if speed > 0.0 { (touch.friction * push / speed).min(0.5 * mass / self.h) } else { 0.0 };
         Some((at, n * push - across * drag))
+    }
+
+    /// The velocity of an obstacle at a touch \[m/s\], from how far it carries the vertex in the part.
+    pub(crate) fn obstacle_velocity(&self, touch: &Touch) -> DVec3 {
+        (touch.from - self.places[touch.vertex as usize]) / self.h
     }
 
     /// Vertices that are pressed in.
@@ -250,31 +385,60 @@ impl Touches {
 
 impl Touch {
     /// The vertex \[m\].
-    fn place(&self, flesh: &Flesh, nodes: &[DVec3]) -> DVec3 {
-        let vertex = &flesh.surface.vertices[self.vertex as usize];
-        let corners = flesh.elements[vertex.tet as usize].nodes;
-        corners.iter().zip(vertex.weights).map(|(i, w)| nodes[*i as usize] * w).sum()
+    pub(crate) fn place(&self, flesh: &Flesh, nodes: &[DVec3]) -> DVec3 {
+        place(flesh, self.vertex, nodes)
+    }
+
+    /// `visit(vertex, weight)` for each vertex of the surface that the force on the vertex acts on, with the share it takes.
+    pub(crate) fn shares(&self, mut visit: impl FnMut(&Embedded, f64), flesh: &Flesh) {
+        visit(&flesh.surface.vertices[self.vertex as usize], 1.0);
+        if let Side::Own(corners, weights) = self.side {
+            for (i, w) in corners.iter().zip(weights.to_array()) {
+                visit(&flesh.surface.vertices[*i as usize], -w);
+            }
+        }
     }
 
     fn turned(&self, v: DVec3, after: &impl Fn(BodyId) -> Pose) -> DVec3 {
-        self.body.map_or(v, |body| after(body).rotation * v)
+        match self.side {
+            Side::Body(body) => after(body).rotation * v,
+            Side::Obstacle | Side::Own(..) => v,
+        }
     }
 
-    fn carried(&self, p: DVec3, after: &impl Fn(BodyId) -> Pose) -> DVec3 {
-        self.body.map_or(p, |body| after(body).transform_point(p))
+    fn carried(&self, p: DVec3, flesh: &Flesh, nodes: &[DVec3], after: &impl Fn(BodyId) -> Pose) -> DVec3 {
+        match self.side {
+            Side::Obstacle => p,
+            Side::Body(body) => after(body).transform_point(p),
+            Side::Own(corners, weights) => {
+                let [a, b, c] = corners.map(|i| place(flesh, i, nodes));
+                p + a * weights.x + b * weights.y + c * weights.z
+            }
+        }
     }
 
     /// d \[m\]
     fn depth(&self, flesh: &Flesh, nodes: &[DVec3], after: &impl Fn(BodyId) -> Pose) -> f64 {
-        self.turned(self.normal, after).dot(self.carried(self.point, after) - self.place(flesh, nodes))
+        let surface = self.carried(self.point, flesh, nodes, after);
+        self.turned(self.normal, after).dot(surface - self.place(flesh, nodes))
     }
 
     /// u \[m\]
     fn slip(&self, flesh: &Flesh, nodes: &[DVec3], after: &impl Fn(BodyId) -> Pose) -> DVec3 {
         let n = self.turned(self.normal, after);
-        let moved = self.place(flesh, nodes) - self.carried(self.from, after);
+        let moved = self.place(flesh, nodes) - self.carried(self.from, flesh, nodes, after);
         moved - n * n.dot(moved)
     }
+}
+
+fn place(flesh: &Flesh, vertex: u32, nodes: &[DVec3]) -> DVec3 {
+    let vertex = &flesh.surface.vertices[vertex as usize];
+    let corners = flesh.elements[vertex.tet as usize].nodes;
+    corners.iter().zip(vertex.weights).map(|(i, w)| nodes[*i as usize] * w).sum()
+}
+
+fn outer(n: DVec3) -> DMat3 {
+    DMat3::from_cols(n * n.x, n * n.y, n * n.z)
 }
 
 fn velocity_at(velocity: Twist, pose: Pose, at: DVec3) -> DVec3 {

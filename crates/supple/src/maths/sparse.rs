@@ -12,8 +12,10 @@
 //! Blocks are stored 6×6, smaller nodes padded by ones on their diagonal: straight-line code for all.
 
 use super::block::{Block, Vector};
+use super::lanes::{Fused, Instructions, Kernel, Real, has_fused};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::marker::PhantomData;
 
 type Mat = [[f64; 6]; 6];
 const ZERO: Mat = [[0.0; 6]; 6];
@@ -258,6 +260,8 @@ pub struct Ldl {
     permuted: Vec<Vector>,
     /// Scratch for finding the order.
     graph: Graph,
+    /// Which instructions a factorisation uses.
+    instructions: Instructions,
 }
 
 /// The graph of nodes while an order of elimination is found.
@@ -333,7 +337,13 @@ impl Ldl {
             panel: Vec::new(),
             permuted: Vec::new(),
             graph: Graph::default(),
+            instructions: Instructions::Baseline,
         }
+    }
+
+    /// From now on factorises with these instructions; at first with those of every machine.
+    pub fn use_instructions(&mut self, instructions: Instructions) {
+        self.instructions = instructions;
     }
 
     /// Finds the order anew, for matrices with the blocks of `matrix`. Allocates nothing while there is room.
@@ -444,28 +454,19 @@ impl Ldl {
 
     /// Factors `matrix`, which has the edges this was made for. On failure names the node whose pivot is singular or not finite.
     pub fn factor(&mut self, matrix: &Sparse) -> Result<(), usize> {
-        self.scatter(matrix);
-        for k in 0..self.order.len() {
-            let node = self.order[k] as usize;
-            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
-        }
-        Ok(())
+        self.eliminate_first(matrix, self.order.len(), Pivots::OfAnySign)
     }
 
     /// Eliminates all nodes but the last `kept` of the order, and tells what is left of the matrix: `each(i, j, block)` for the nodes i and j
-    /// on and below the diagonal of what is left [Schur complement]. On failure names the node whose pivot is singular or not finite.
+    /// on and below the diagonal of what is left [Schur complement]. On failure names the node whose pivot is not positive or not finite.
     pub fn condense(
         &mut self,
         matrix: &Sparse,
         kept: usize,
         mut each: impl FnMut(usize, usize, &[[f64; 6]; 6]),
     ) -> Result<(), usize> {
-        self.scatter(matrix);
         let done = self.order.len() - kept;
-        for k in 0..done {
-            let node = self.order[k] as usize;
-            self.eliminate(k, &matrix.diagonal[node]).ok_or(node)?;
-        }
+        self.eliminate_first(matrix, done, Pivots::Positive)?;
         for k in done..self.order.len() {
             let node = self.order[k] as usize;
             each(node, node, &self.pivots[k].l);
@@ -474,6 +475,16 @@ impl Ldl {
             }
         }
         Ok(())
+    }
+
+    /// Eliminates the first `count` nodes of the order.
+    fn eliminate_first(&mut self, matrix: &Sparse, count: usize, signs: Pivots) -> Result<(), usize> {
+        self.scatter(matrix);
+        if self.instructions == Instructions::Best && has_fused() {
+            Fused::enter(Eliminate::<Fused> { ldl: self, matrix, count, signs, real: PhantomData })
+        } else {
+            f64::enter(Eliminate::<f64> { ldl: self, matrix, count, signs, real: PhantomData })
+        }
     }
 
     fn scatter(&mut self, matrix: &Sparse) {
@@ -488,27 +499,68 @@ impl Ldl {
     }
 
     /// Eliminates column k:  `L_i = B_i D⁻¹`,  `H_ij −= L_i B_jᵀ` for all pairs of its blocks.
-    fn eliminate(&mut self, k: usize, given: &Mat) -> Option<()> {
+    #[inline(always)]
+    fn eliminate<R: Real>(&mut self, k: usize, given: &Mat, signs: Pivots) -> Option<()> {
         let size = self.sizes[k] as usize;
         let pivot = &mut self.pivots[k];
         pivot.factor(size, given)?;
         let pivot = *pivot;
+        if signs == Pivots::Positive && pivot.inverse[0] < 0.0 {
+            return None;
+        }
         let (from, to) = (self.first[k] as usize, self.first[k + 1] as usize);
         let panel = &mut self.panel[..to - from];
         let mut target = self.first_target[k] as usize;
         for a in 0..to - from {
             let b_a = self.lower[from + a];
-            panel[a] = b_a;
-            let l_a = pivot.divide(&b_a);
+            // kept transposed, as the products need it
+            panel[a] = transpose(&b_a);
+            let l_a = pivot.divide::<R>(&panel[a]);
             self.lower[from + a] = l_a;
             for b in panel[..a].iter() {
-                subtract_product_transposed(&mut self.lower[self.targets[target] as usize], &l_a, b);
+                subtract_product::<R>(&mut self.lower[self.targets[target] as usize], &l_a, b);
                 target += 1;
             }
             let row = self.rows[from + a] as usize;
-            subtract_product_transposed(&mut self.pivots[row].l, &l_a, &b_a);
+            subtract_product::<R>(&mut self.pivots[row].l, &l_a, &panel[a]);
         }
         Some(())
+    }
+
+    /// After [`condense`](Self::condense) with the same `kept`: of `H x = r` eliminates the nodes that it eliminated. What is left of r at the kept
+    /// nodes is the right-hand side of what is left of the matrix; [`expand`](Self::expand) goes on from the rest.
+    pub fn reduce(&mut self, kept: usize, r: &mut [Vector]) {
+        let y = &mut self.permuted;
+        for (y, &node) in y.iter_mut().zip(&self.order) {
+            *y = r[node as usize];
+        }
+        for k in 0..y.len() - kept {
+            let y_k = y[k];
+            for b in self.first[k] as usize..self.first[k + 1] as usize {
+                subtract_times(&mut y[self.rows[b] as usize], &self.lower[b], &y_k);
+            }
+        }
+        for (y, &node) in y.iter().zip(&self.order) {
+            r[node as usize] = *y;
+        }
+    }
+
+    /// From x at the kept nodes, and what [`reduce`](Self::reduce) left at the others, x at the others.
+    pub fn expand(&mut self, kept: usize, x: &mut [Vector]) {
+        let y = &mut self.permuted;
+        for (y, &node) in y.iter_mut().zip(&self.order) {
+            *y = x[node as usize];
+        }
+        for k in (0..y.len() - kept).rev() {
+            let mut y_k = self.pivots[k].solve(&y[k]);
+            for b in self.first[k] as usize..self.first[k + 1] as usize {
+                subtract_transpose_times(&mut y_k, &self.lower[b], &y[self.rows[b] as usize]);
+            }
+            y[k] = y_k;
+        }
+        for (y, &node) in y.iter().zip(&self.order) {
+            x[node as usize] = *y;
+        }
     }
 
     /// `x ← H⁻¹ x`, by nodes; of a node smaller than six the rest must be zero and stays so.
@@ -540,16 +592,45 @@ fn transpose(m: &Mat) -> Mat {
     std::array::from_fn(|r| std::array::from_fn(|c| m[c][r]))
 }
 
-/// `h −= l bᵀ`.
-#[inline]
-fn subtract_product_transposed(h: &mut Mat, l: &Mat, b: &Mat) {
-    let bt = transpose(b);
+/// `h −= l b`.
+#[inline(always)]
+fn subtract_product<R: Real>(h: &mut Mat, l: &Mat, b: &Mat) {
     for r in 0..6 {
+        let mut row = h[r];
         for k in 0..6 {
             for c in 0..6 {
-                h[r][c] -= l[r][k] * bt[k][c];
+                row[c] = R::splat(l[r][k]).nmadd(R::splat(b[k][c]), R::splat(row[c])).lane(0);
             }
         }
+        h[r] = row;
+    }
+}
+
+/// Which signs the pivots of an elimination may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pivots {
+    OfAnySign,
+    Positive,
+}
+
+/// The elimination, compiled for kinds of numbers.
+struct Eliminate<'a, R> {
+    ldl: &'a mut Ldl,
+    matrix: &'a Sparse,
+    count: usize,
+    signs: Pivots,
+    real: PhantomData<R>,
+}
+
+impl<R: Real> Kernel for Eliminate<'_, R> {
+    type Output = Result<(), usize>;
+    #[inline(always)]
+    fn run(self) -> Result<(), usize> {
+        for k in 0..self.count {
+            let node = self.ldl.order[k] as usize;
+            self.ldl.eliminate::<R>(k, &self.matrix.diagonal[node], self.signs).ok_or(node)?;
+        }
+        Ok(())
     }
 }
 
@@ -601,14 +682,18 @@ impl Pivot {
         y
     }
 
-    /// `b D⁻¹`, all rows of b at once.
-    fn divide(&self, b: &Mat) -> Mat {
-        let mut y = transpose(b); // D⁻¹ bᵀ, row by row
+    /// `b D⁻¹` from `bᵀ`, all rows of b at once.
+    #[inline(always)]
+    fn divide<R: Real>(&self, b: &Mat) -> Mat {
+        let mut y = *b; // D⁻¹ bᵀ, row by row
+        let subtract = |y: &mut Mat, i: usize, k: usize, l: f64| {
+            for c in 0..6 {
+                y[i][c] = R::splat(l).nmadd(R::splat(y[k][c]), R::splat(y[i][c])).lane(0);
+            }
+        };
         for i in 1..6 {
             for k in 0..i {
-                for c in 0..6 {
-                    y[i][c] -= self.l[i][k] * y[k][c];
-                }
+                subtract(&mut y, i, k, self.l[i][k]);
             }
         }
         for i in (0..6).rev() {
@@ -616,9 +701,7 @@ impl Pivot {
                 y[i][c] *= self.inverse[i];
             }
             for k in i + 1..6 {
-                for c in 0..6 {
-                    y[i][c] -= self.l[k][i] * y[k][c];
-                }
+                subtract(&mut y, i, k, self.l[k][i]);
             }
         }
         transpose(&y)

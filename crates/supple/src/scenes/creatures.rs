@@ -3,7 +3,7 @@
 use super::{Parameters, Scene, SceneError, Script, damping, entries};
 use crate::creature::{Creature, Limb};
 use crate::flesh::{Cage, FleshMaterial, FleshSpec, Hold, Lattice, Split, SurfaceMesh};
-use crate::input::{Input, JointInput};
+use crate::input::{Contacts, Input, JointInput};
 use crate::maths::Pose;
 use crate::model::{
     BodyRef, BodySpec, JointMask, JointSpec, ModelBuilder, ModelError, Motor, ObstacleSpec, Problem, ServoTarget, Shape,
@@ -232,7 +232,9 @@ pub(super) fn finger(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     builder.obstacle(ground());
     let model = builder.build()?;
     let wave = Wave { first: 1, joints: 4, size: 0.25, hertz: 0.7, lag: 0.3 };
-    Ok(Scene::new(model, Script::Wave(wave)))
+    let mut scene = Scene::new(model, Script::Wave(wave));
+    scene.input.contacts = Contacts::All; // it touches the ball
+    Ok(scene)
 }
 
 /// Hinges that swing one after the other.

@@ -7,7 +7,7 @@
 use super::particles::Particle;
 use super::recursion::Recursion;
 use crate::flesh::material::Diagonalize;
-use crate::flesh::touch::Touches;
+use crate::flesh::touch::{Side, Touches};
 use crate::flesh::{Flesh, Settled};
 use crate::input::Input;
 use crate::maths::Wrench;
@@ -101,37 +101,47 @@ impl Soft {
     ) {
         self.touches.find(model, flesh, input, state, part, &self.nodes);
         let pose = |body: BodyId| state.bodies[body.index()].pose();
+        let node_velocity = |i: usize, at: DVec3| match (state.nodes.get(i), flesh.bones[i]) {
+            (Some(node), _) => node.velocity,
+            (None, Some(bone)) => {
+                let body = &state.bodies[bone.index()];
+                body.velocity.at(at - body.position)
+            }
+            (None, None) => DVec3::ZERO,
+        };
         for touch in &self.touches.all {
-            let vertex = &flesh.surface.vertices[touch.vertex as usize];
-            let corners = flesh.elements[vertex.tet as usize].nodes;
-            // velocity of the vertex, and how light it is
-            let (mut velocity, mut light) = (DVec3::ZERO, 0.0);
-            for (i, w) in corners.iter().zip(vertex.weights) {
-                let i = *i as usize;
-                velocity += w * match (state.nodes.get(i), flesh.bones[i]) {
-                    (Some(node), _) => node.velocity,
-                    (None, Some(bone)) => {
-                        let body = &state.bodies[bone.index()];
-                        body.velocity.at(self.nodes[i] - body.position)
+            // velocity of the vertex against what it touches, and how light both are
+            let (mut slip, mut light) = (DVec3::ZERO, 0.0);
+            touch.shares(
+                |vertex, share| {
+                    for (i, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
+                        let i = *i as usize;
+                        slip += node_velocity(i, self.nodes[i]) * (w * share);
+                        light += (w * share).powi(2) / flesh.masses[i];
                     }
-                    (None, None) => DVec3::ZERO,
-                };
-                light += w * w / flesh.masses[i];
+                },
+                flesh,
+            );
+            match touch.side {
+                Side::Obstacle => slip -= self.touches.obstacle_velocity(touch),
+                Side::Body(body) => {
+                    let s = &state.bodies[body.index()];
+                    slip -= s.velocity.at(touch.place(flesh, &self.nodes) - s.position);
+                }
+                Side::Own(..) => {}
             }
-            let against = touch.body.map(|body| {
-                let s = &state.bodies[body.index()];
-                move |at: DVec3| s.velocity.at(at - s.position)
-            });
-            let Some((at, force)) =
-                self.touches.explicit(touch, flesh, &self.nodes, (velocity, 1.0 / light), against, &pose)
-            else {
-                continue;
-            };
+            let found = self.touches.explicit(touch, flesh, &self.nodes, (slip, 1.0 / light), &pose);
+            let Some((at, force)) = found else { continue };
             self.settled.touching += 1;
-            for (i, w) in corners.iter().zip(vertex.weights) {
-                self.forces[*i as usize] += force * w;
-            }
-            if let Some(body) = touch.body {
+            touch.shares(
+                |vertex, share| {
+                    for (i, w) in flesh.elements[vertex.tet as usize].nodes.iter().zip(vertex.weights) {
+                        self.forces[*i as usize] += force * (w * share);
+                    }
+                },
+                flesh,
+            );
+            if let Side::Body(body) = touch.side {
                 recursion.push(body, Wrench::at(at - state.bodies[body.index()].position, -force));
             }
         }

@@ -127,8 +127,8 @@ impl GeneralWork {
                     system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
                 });
             }
-            let momenta = with_flesh(part, flesh, poses, momenta, &system.v, momenta_with_flesh);
-            Ok(system.residual(part, Middle::Foretold, state, poses, momenta))
+            let (momenta, unsettled) = with_flesh(part, flesh, poses, momenta, system, momenta_with_flesh);
+            Ok(system.residual(part, Middle::Foretold, state, poses, momenta).max(unsettled))
         })?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();

@@ -28,7 +28,6 @@ mod system;
 mod touch;
 
 use crate::contact::Contact;
-use crate::flesh::Budget;
 use crate::flesh::couple::Coupled;
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::Input;
@@ -63,6 +62,9 @@ pub(super) struct GeneralWork {
     /// Flesh around the bodies, and momenta with what it gives.
     flesh: Option<Box<Coupled>>,
     momenta_with_flesh: Vec<Vector>,
+    /// Velocities before a step of bones and flesh, and the step.
+    before: Vec<Vector>,
+    step: Vec<Vector>,
     /// The state to go back to.
     start: State,
 }
@@ -79,8 +81,10 @@ impl GeneralWork {
             met: Vec::new(),
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
-            flesh: model.flesh().map(|flesh| Box::new(Coupled::new(flesh, bodies))),
+            flesh: model.flesh().map(|flesh| Box::new(Coupled::new(model, flesh))),
             momenta_with_flesh: vec![[0.0; 6]; bodies],
+            before: vec![[0.0; 6]; bodies],
+            step: Vec::with_capacity(bodies),
             start: model.start(),
         }
     }
@@ -90,6 +94,13 @@ impl GeneralWork {
 const TOLERANCE: f64 = 1e-9;
 /// Passes before Newton has failed.
 const PASSES: u32 = 25;
+/// What may be missing of momenta with flesh, as the share of the model's size that it moves a bone by. It is given to the bones
+/// afterwards, so that none is lost.
+const MISSING_WITH_FLESH: f64 = 1e-7;
+/// What may be missing with flesh when passes are used up.
+const UNSETTLED: f64 = 1e-4;
+/// Halvings of a step of bones and flesh.
+const SHORTER: u32 = 12;
 /// Largest rotation of a body in a part \[rad\].
 const LARGEST_TURN: f64 = 1.0;
 
@@ -154,12 +165,10 @@ impl GeneralWork {
         self.first_impulses(part, state);
         let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
         self.system.assemble_first(part, middle, state, &self.forces);
-        self.meet_flesh(part, state)?;
+        self.begin_flesh(part, state);
         if touching {
             self.drift_touching(part, state, &mut report)?;
         } else {
-            self.system.factor(model)?;
-            report.factorisations += 1;
             self.drift(part, state, &mut report)?;
         }
 
@@ -181,8 +190,8 @@ impl GeneralWork {
         }
         self.check_energy(part, halvings, kinetic, state)?;
         if let (Some(coupled), Some(flesh)) = (&self.flesh, model.flesh()) {
-            coupled.commit(flesh, state);
-            report.note_flesh(coupled.settled);
+            coupled.implicit.commit(flesh, state);
+            report.note_flesh(coupled.implicit.settled);
         }
         if touching {
             self.remember(part, state, &mut report);
@@ -239,28 +248,44 @@ impl GeneralWork {
     fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
         self.system.guess(state);
+        if self.flesh.is_none() {
+            self.system.factor(model)?;
+            report.factorisations += 1;
+        }
+        let enough = if self.flesh.is_some() { MISSING_WITH_FLESH } else { TOLERANCE };
         let (mut last, mut slow) = (f64::INFINITY, 0);
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
             let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, .. } = self;
-            let momenta = with_flesh(part, flesh, poses, momenta, &system.v, momenta_with_flesh);
+            let (momenta, unsettled) = with_flesh(part, flesh, poses, momenta, system, momenta_with_flesh);
             let open = system.residual(part, Middle::OfDrift, state, poses, momenta);
-            let missing = open.max(self.system.largest_momentum(part, state));
+            let missing = self.system.largest_momentum(part, state);
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
-            if pass > 0 && missing < TOLERANCE {
+            if pass > 0 && open.max(unsettled) < TOLERANCE && missing < enough {
                 break;
             }
             if pass == PASSES {
+                // Flesh and bones that go on to move against each other by little are told as not settled.
+                if self.flesh.is_some() && open < TOLERANCE && missing < UNSETTLED {
+                    break;
+                }
                 return Err(self.widest(model));
+            }
+            if self.flesh.is_some() {
+                self.system.factor(model)?;
+                report.factorisations += 1;
+                self.before.clone_from(&self.system.v);
             }
             let correction = self.system.correct(part);
             report.solves += 1;
             if !correction.is_finite() {
                 return Err(self.widest(model));
             }
-            if correction > 0.5 * last {
+            if self.flesh.is_some() {
+                self.search(part, state)?;
+            } else if correction > 0.5 * last {
                 slow += 1;
                 if slow > 4 || correction > 100.0 * last {
                     return Err(self.widest(model));
@@ -272,16 +297,38 @@ impl GeneralWork {
         Ok(())
     }
 
-    /// Solves the flesh where the velocities of the start lead its bones, and adds its stiffness to the matrix.
-    fn meet_flesh(&mut self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
-        let (Some(coupled), Some(flesh)) = (&mut self.flesh, part.model.flesh()) else { return Ok(()) };
-        coupled.begin(part.model, flesh, part.input, state, (part.h, part.after));
-        self.system.guess(state);
-        place(state, &self.system.v, None, part.h, &mut self.poses)?;
-        coupled.settle(flesh, &self.poses, Budget::default());
-        coupled.condense(flesh, &self.poses);
-        coupled.add_to(&mut self.system.matrix);
+    /// Shortens the last correction of bones, and the step of the flesh that goes with it, until it goes down.
+    fn search(&mut self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
+        let GeneralWork { system, poses, momenta, flesh, before, step, .. } = self;
+        let (Some(coupled), Some(flesh)) = (flesh, part.model.flesh()) else { return Ok(()) };
+        step.clear();
+        step.extend(system.v.iter().zip(before.iter()).map(|(v, b)| std::array::from_fn(|k| v[k] - b[k])));
+        let line = coupled.aim(flesh, before, step, momenta, system.along(step));
+        let mut share = 1.0;
+        for _ in 0..SHORTER {
+            for ((v, b), s) in system.v.iter_mut().zip(before.iter()).zip(step.iter()) {
+                *v = std::array::from_fn(|k| b[k] + share * s[k]);
+            }
+            if place(state, &system.v, None, part.h, poses).is_ok() && coupled.descend(flesh, &line, share, poses) {
+                return Ok(());
+            }
+            share *= 0.5;
+        }
+        // Factors of other places may lead nowhere; those of the present may not.
+        if !coupled.implicit.refactor() {
+            return Err(self.widest(part.model));
+        }
+        system.v.copy_from_slice(before);
+        place(state, &system.v, None, part.h, poses)?;
+        coupled.implicit.try_at(flesh, poses, 0.0);
         Ok(())
+    }
+
+    /// Notes the start of the part for the flesh.
+    fn begin_flesh(&mut self, part: &Part<'_>, state: &State) {
+        let (Some(coupled), Some(flesh)) = (&mut self.flesh, part.model.flesh()) else { return };
+        coupled.implicit.begin(part.model, flesh, part.input, state, (part.h, part.after));
+        coupled.note(part.h, &self.system.matrix);
     }
 
     /// p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance.
@@ -368,19 +415,19 @@ fn steady_share(model: &Model) -> f64 {
     if model.flesh().is_some() { 1.0 } else { 0.5 }
 }
 
-/// Momenta with what flesh gives to bones that drift with v to these poses.
+/// Momenta with what flesh gives to bodies that drift to these poses, and how far it is from settled in units of [`TOLERANCE`]; its stiffness becomes part of
+/// the matrix.
 fn with_flesh<'a>(
     part: &Part<'_>,
     coupled: &mut Option<Box<Coupled>>,
     poses: &[Pose],
     momenta: &'a [Vector],
-    v: &[Vector],
+    system: &mut System,
     sum: &'a mut [Vector],
-) -> &'a [Vector] {
-    let (Some(coupled), Some(flesh)) = (coupled, part.model.flesh()) else { return momenta };
-    coupled.settle(flesh, poses, Budget::default());
-    coupled.momenta(momenta, v, sum);
-    sum
+) -> (&'a [Vector], f64) {
+    let (Some(coupled), Some(flesh)) = (coupled, part.model.flesh()) else { return (momenta, 0.0) };
+    coupled.meet(flesh, poses, &system.v, momenta, &mut system.matrix, sum);
+    (sum, TOLERANCE * coupled.implicit.unsettled(flesh))
 }
 
 /// The body with the most energy of motion.

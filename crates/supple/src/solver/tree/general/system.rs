@@ -606,6 +606,18 @@ impl System {
         largest
     }
 
+    /// `yᵀ J δv` of all links.
+    pub(super) fn along(&self, dv: &[Vector]) -> f64 {
+        let one = |link: &Link| {
+            let mut rate = link.j_a.times_vector(&dv[link.a]);
+            if let Some(b) = link.b {
+                add_scaled(&mut rate, 1.0, &link.j_b.times_vector(&dv[b]));
+            }
+            (0..link.rows).map(|r| link.y[r] * rate[r]).sum::<f64>()
+        };
+        self.links.iter().map(one).sum()
+    }
+
     /// Solves (2): velocities from momenta and the second impulses. Returns the number of solves.
     pub(super) fn velocities(&mut self, momenta: &[Vector], second: &[Wrench]) -> u32 {
         let n = self.bodies;
