@@ -49,10 +49,10 @@ pub use glam;
 pub use input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
-    AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Groups, HeightField,
-    Joint, JointId, JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError, Motor,
-    NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget, Shape,
-    SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+    AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Coupling, Groups,
+    HeightField, Joint, JointId, JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError,
+    Motor, NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget,
+    Shape, SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Ending, Motion, Scene, SceneError};
 pub use solver::assembly::AssemblyReport;

@@ -138,7 +138,7 @@ pub struct Gap {
     pub joint: Option<JointId>,
 }
 
-/// The largest joint gaps of `state`.
+/// The largest joint gaps of `state`, a joint that is not where its coupling wants it among them.
 pub fn joint_gap(model: &Model, state: &State) -> Gap {
     let mut gap = Gap::default();
     for (k, joint) in model.joints().iter().enumerate() {
@@ -148,6 +148,15 @@ pub fn joint_gap(model: &Model, state: &State) -> Gap {
             gap.joint = Some(JointId(k as u32));
         }
         gap.tilt = gap.tilt.max(tilt);
+    }
+    for coupling in model.couplings() {
+        let row = coupling.row_at(model, state);
+        let off = row.residual.abs();
+        if !row.is_length() {
+            gap.tilt = gap.tilt.max(off);
+        } else if off > gap.distance {
+            (gap.distance, gap.joint) = (off, Some(coupling.follower));
+        }
     }
     gap
 }

@@ -361,6 +361,7 @@ impl From<&Model> for ModelBuilder {
             bodies,
             joints: model.joints.iter().map(joint).collect(),
             anchor_springs: model.anchor_springs.iter().map(spring).collect(),
+            couplings: model.couplings.clone(),
             trackers: model.trackers.iter().map(tracker).collect(),
             obstacles: model.obstacles.iter().map(obstacle).collect(),
             strangers: strangers.map(|&(a, b)| (BodyRef::Id(a), BodyRef::Id(b))).collect(),
@@ -412,6 +413,7 @@ pub struct ModelBuilder {
     bodies: Vec<BodySpec>,
     joints: Vec<JointSpec>,
     anchor_springs: Vec<AnchorSpringSpec>,
+    couplings: Vec<Coupling>,
     trackers: Vec<TrackerSpec>,
     obstacles: Vec<ObstacleSpec>,
     strangers: Vec<(BodyRef, BodyRef)>,
@@ -439,6 +441,11 @@ impl ModelBuilder {
     /// Adds a spring between anchors.
     pub fn anchor_spring(&mut self, spring: AnchorSpringSpec) {
         self.anchor_springs.push(spring);
+    }
+
+    /// Lets a joint follow another.
+    pub fn coupling(&mut self, coupling: Coupling) {
+        self.couplings.push(coupling);
     }
 
     /// Adds a tracker.
@@ -481,6 +488,7 @@ impl ModelBuilder {
         }
         check.unique("joint", self.joints.iter().map(|j| j.name.as_str()));
         check.unique("anchor spring", self.anchor_springs.iter().map(|s| s.name.as_str()));
+        check.unique("coupling", self.couplings.iter().map(|c| c.name.as_str()));
         check.unique("tracker", self.trackers.iter().map(|t| t.name.as_str()));
         check.unique("obstacle", self.obstacles.iter().map(|o| o.name.as_str()));
 
@@ -490,6 +498,11 @@ impl ModelBuilder {
         let joints: Vec<Joint> = self.joints.into_iter().filter_map(|spec| check.joint(spec, &bodies)).collect();
         let anchor_springs: Vec<AnchorSpring> =
             self.anchor_springs.into_iter().filter_map(|spec| check.anchor_spring(spec, &bodies)).collect();
+        for coupling in &self.couplings {
+            if let Some((what, remedy)) = coupling::fault(coupling, &joints, &self.couplings) {
+                check.problem("model/coupling", format!("coupling \"{}\"", coupling.name), what, remedy);
+            }
+        }
         let trackers: Vec<Tracker> =
             self.trackers.into_iter().filter_map(|spec| check.tracker(spec, &bodies)).collect();
         let obstacles: Vec<Obstacle> = self.obstacles.into_iter().map(|spec| check.obstacle(spec)).collect();
@@ -514,6 +527,7 @@ impl ModelBuilder {
             bodies: &bodies,
             joints: &joints,
             anchor_springs: &anchor_springs,
+            couplings: &self.couplings,
             trackers: &trackers,
             obstacles: &obstacles,
             strangers: &strangers,
@@ -525,6 +539,7 @@ impl ModelBuilder {
             bodies,
             joints,
             anchor_springs,
+            couplings: self.couplings,
             trackers,
             obstacles,
             strangers,
@@ -1024,6 +1039,20 @@ fn warnings(model: &Model) -> Vec<Warning> {
                 part: format!("joint \"{}\"", joint.name),
                 what: "the start pose is outside its limit".into(),
                 remedy: "the limit brings it back in the first steps; widen the limit or move the start pose".into(),
+            });
+        }
+    }
+    for coupling in &model.couplings {
+        let off = coupling.row_at(model, &state).residual;
+        if off.abs() > 1e-9 {
+            out.push(Problem {
+                code: "model/start-uncoupled",
+                part: format!("coupling \"{}\"", coupling.name),
+                what: format!(
+                    "in the start pose joint \"{}\" is off by {off:.3e}",
+                    model.joint(coupling.follower).name
+                ),
+                remedy: "the first step brings it there; start where both joints agree".into(),
             });
         }
     }

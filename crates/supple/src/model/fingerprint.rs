@@ -1,7 +1,7 @@
 //! One number for a whole model. Each part is taken apart by naming every field: a new field does not compile until it is added.
 
 use super::{
-    AnchorSpring, Body, BodyId, Groups, HeightField, Joint, Limits, Material, Motor, Obstacle, ObstacleShape,
+    AnchorSpring, Body, BodyId, Coupling, Groups, HeightField, Joint, Limits, Material, Motor, Obstacle, ObstacleShape,
     PlacedShape, Range, RotationSpring, Shape, SlideSpring, Stops, SwingEllipse, Tracker,
 };
 
@@ -15,6 +15,7 @@ pub(super) struct Parts<'p> {
     pub(super) bodies: &'p [Body],
     pub(super) joints: &'p [Joint],
     pub(super) anchor_springs: &'p [AnchorSpring],
+    pub(super) couplings: &'p [Coupling],
     pub(super) trackers: &'p [Tracker],
     pub(super) obstacles: &'p [Obstacle],
     pub(super) strangers: &'p [(BodyId, BodyId)],
@@ -23,7 +24,7 @@ pub(super) struct Parts<'p> {
 
 /// The hash of everything but names.
 pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
-    let Parts { bodies, joints, anchor_springs, trackers, obstacles, strangers, flesh } = parts;
+    let Parts { bodies, joints, anchor_springs, couplings, trackers, obstacles, strangers, flesh } = parts;
     let mut hash = Fnv::new();
     for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len(), obstacles.len(), strangers.len()] {
         hash.u64(length as u64);
@@ -33,6 +34,7 @@ pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
     anchor_springs.iter().for_each(|part| anchor_spring(part, &mut hash));
     trackers.iter().for_each(|part| tracker(part, &mut hash));
     obstacles.iter().for_each(|part| obstacle(part, &mut hash));
+    couplings.iter().for_each(|part| coupling(part, &mut hash));
     strangers.iter().for_each(|(a, b)| hash.u64(u64::from(a.0) << 32 | u64::from(b.0)));
     flesh.iter().for_each(|flesh| flesh.hash(&mut hash));
     hash.finish()
@@ -168,6 +170,13 @@ fn anchor_spring(part: &AnchorSpring, hash: &mut Fnv) {
     hash.f64s(&point_in_a.to_array());
     hash.f64s(&point_in_b.to_array());
     hash.f64s(&[*stiffness, *damping, *rest_length]);
+}
+
+fn coupling(part: &Coupling, hash: &mut Fnv) {
+    let Coupling { name: _, follower, leader, polynomial } = part;
+    hash.u64(u64::from(follower.0));
+    hash.u64(leader.map_or(u64::MAX, |leader| u64::from(leader.0)));
+    hash.f64s(polynomial);
 }
 
 fn tracker(part: &Tracker, hash: &mut Fnv) {

@@ -486,6 +486,36 @@ impl Joint {
         }
     }
 
+    /// Whether the joint has one [`position`](Self::position) that motors move and couplings hold.
+    pub fn has_position(&self) -> bool {
+        match self.mask.rotation() {
+            RotationKind::Axis(_) => true,
+            RotationKind::Held => !self.mask.holds_translation(0),
+            RotationKind::Free | RotationKind::Cardan(_) => false,
+        }
+    }
+
+    /// The angle of a hinge nearest `last` \[rad\], or the position of a slider along X of the parent's frame, `s = b_x·d` \[m\], with its
+    /// rows on child and parent.
+    pub fn position(&self, sides: &Sides, last: f64) -> Option<(f64, Twist, Twist)> {
+        let Sides { a, b, .. } = *sides;
+        match self.mask.rotation() {
+            RotationKind::Axis(i) => {
+                let g = a.rotation * self.child_from_joint.rotation * DVec3::AXES[i];
+                let angle = self.angle_near(self.relative_rotation(a.rotation, b.rotation), last);
+                Some((angle, Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g)))
+            }
+            RotationKind::Held if !self.mask.holds_translation(0) => {
+                let (r_a, r_b) =
+                    (a.rotation * self.child_from_joint.translation, b.rotation * self.parent_from_joint.translation);
+                let d = a.translation + r_a - b.translation - r_b;
+                let t = b.rotation * self.parent_from_joint.rotation * DVec3::X;
+                Some((t.dot(d), Twist::new(t, r_a.cross(t)), Twist::new(-t, -(r_b + d).cross(t))))
+            }
+            _ => None,
+        }
+    }
+
     /// The angle about [`turning_axis`](Self::turning_axis), of all its values the one nearest `last` \[rad\].
     pub fn angle_near(&self, relative: DQuat, last: f64) -> f64 {
         let Some(axis) = self.turning_axis() else { return 0.0 };

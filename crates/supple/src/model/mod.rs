@@ -4,6 +4,7 @@ pub mod actuator;
 pub mod body;
 pub mod builder;
 pub mod coordinates;
+pub mod coupling;
 mod fingerprint;
 pub mod joint;
 pub mod limit;
@@ -19,6 +20,7 @@ pub use builder::{
     AnchorSpringSpec, BodyRef, BodySpec, JointSpec, ModelBuilder, ModelError, Problem, TrackerSpec, Warning,
 };
 pub use coordinates::Coordinates;
+pub use coupling::{Coupling, CouplingRow};
 pub use joint::{Joint, JointMask, RotationKind};
 pub use limit::{Limits, Range, Stops, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
@@ -80,6 +82,7 @@ pub struct Model {
     bodies: Vec<Body>,
     joints: Vec<Joint>,
     anchor_springs: Vec<AnchorSpring>,
+    couplings: Vec<Coupling>,
     trackers: Vec<Tracker>,
     obstacles: Vec<Obstacle>,
     /// Pairs of bodies that do not touch each other, the smaller id first, in order.
@@ -108,6 +111,11 @@ impl Model {
     /// Springs between anchors.
     pub fn anchor_springs(&self) -> &[AnchorSpring] {
         &self.anchor_springs
+    }
+
+    /// Joints that follow others.
+    pub fn couplings(&self) -> &[Coupling] {
+        &self.couplings
     }
 
     /// Springs to tracked poses.

@@ -64,6 +64,9 @@ impl Solver {
             let remedy = "use solver tree with its default scheme, or solver reduced";
             return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
         }
+        if !matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })) {
+            no_couplings(self.name(), model)?;
+        }
         match self {
             Solver::Tree(settings) => tree::takes(model, input, *settings),
             Solver::Impulse(settings) => impulse::takes(model, input, *settings),
@@ -199,6 +202,18 @@ pub(crate) fn no_grips(solver: &'static str, model: &Model, input: &Input) -> Re
             solver,
             part: format!("the grip on body \"{}\"", model.bodies().get(grip.body.index()).map_or("?", |b| &b.name)),
             remedy: "pull with a stiff drag instead, or use solver impulse or assembly",
+        }),
+    }
+}
+
+/// Refuses joints that follow others, for the solvers that have no rows for them.
+pub(crate) fn no_couplings(solver: &'static str, model: &Model) -> Result<(), StepError> {
+    match model.couplings().first() {
+        None => Ok(()),
+        Some(coupling) => Err(StepError::Unsupported {
+            solver,
+            part: format!("coupling \"{}\"", coupling.name),
+            remedy: "use solver tree with its default scheme",
         }),
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), 
         if settings.penalty().is_some() && contact::wanted(model, input) && is_more {
             return Err(StepError::Unsupported {
                 solver: "tree",
-                part: "contacts that are springs beside loops, grips or hard limits".to_owned(),
+                part: "contacts that are springs beside loops, couplings, grips or hard limits".to_owned(),
                 remedy: "leave its contacts to the scheme",
             });
         }
@@ -120,7 +120,7 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), 
 
 /// Whether a step is more than the tree alone can do.
 fn is_general(model: &Model, input: &Input) -> bool {
-    !model.topology().is_tree() || !input.grips.is_empty() || model.flesh().is_some()
+    !(model.topology().is_tree() && model.couplings().is_empty() && input.grips.is_empty()) || model.flesh().is_some()
 }
 
 /// The ends of hard limits that may be reached within h: closer than this angle or share of the model's size, or than twice their way.

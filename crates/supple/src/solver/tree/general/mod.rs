@@ -1,4 +1,4 @@
-//! The step of solver `tree` for whatever is more than a tree: loops, grips, contacts, hard limits and flesh.
+//! The step of solver `tree` for whatever is more than a tree: loops, couplings, grips, contacts, hard limits and flesh.
 //!
 //! Joints act by impulses at both ends of the step, so that they are closed at its end and stay closed: the scheme of RATTLE [Andersen 1983]
 //! with implicit forces. With p the momenta, v the velocity with which the bodies drift, J0 and J1 the rows of the joints at both ends:

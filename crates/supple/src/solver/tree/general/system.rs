@@ -11,7 +11,7 @@ use crate::maths::rotation::{exp, log, skew, turned_inertia};
 use crate::maths::sparse::{Ldl, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Row, Sides};
-use crate::model::{Body, BodyId, BodyState, JointId, Model, State};
+use crate::model::{Body, BodyId, BodyState, Joint, JointId, Model, State};
 use crate::solver::Mode;
 use crate::step::Failure;
 use glam::{DMat3, DVec3};
@@ -211,7 +211,13 @@ impl Kept {
     }
 }
 
-/// A joint or a grip: rows between two bodies, or a body and the world.
+/// The leader's side of a coupling, whose other side is a [`Link`]: its bodies and the places of their blocks.
+#[derive(Clone, Copy)]
+struct Leader {
+    bodies: [Option<(usize, Slot)>; 2],
+}
+
+/// A joint, a coupling or a grip: rows between two bodies, or a body and the world.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     a: usize,
@@ -232,12 +238,14 @@ pub(super) struct Link {
     rate: Vector,
 }
 
-/// The systems (1) and (2) over bodies, joints and grips.
+/// The systems (1) and (2) over bodies, joints, couplings and grips.
 pub(super) struct System {
     pub(super) matrix: Sparse,
     pub(super) ldl: Ldl,
     pub(super) bodies: usize,
     pub(super) links: Vec<Link>,
+    /// By coupling.
+    leaders: Vec<Leader>,
     /// Places of the blocks between the bodies of each pair that forces connect.
     pairs: Vec<(usize, usize)>,
     /// The velocities of the drift, by body.
@@ -276,6 +284,7 @@ impl System {
             ldl: Ldl::new(&Sparse::new(&[], &[])),
             bodies: model.bodies().len(),
             links: Vec::new(),
+            leaders: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
             middle: vec![DMat3::ZERO; model.bodies().len()],
@@ -315,7 +324,7 @@ impl System {
         }
     }
 
-    /// The pattern: bodies, then joints, then grips. Contacts are between bodies.
+    /// The pattern: bodies, then joints, then couplings, then grips. Contacts are between bodies.
     fn build(&mut self, model: &Model) {
         let System { sizes, edges, pairs, .. } = self;
         let n = self.bodies;
@@ -332,9 +341,16 @@ impl System {
             edges.push((n + k, joint.child.index()));
             edges.extend(joint.parent.map(|b| (n + k, b.index())));
         }
+        for (k, coupling) in model.couplings().iter().enumerate() {
+            sizes.push(1);
+            for joint in [Some(coupling.follower), coupling.leader].into_iter().flatten().map(|id| model.joint(id)) {
+                let bodies = [Some(joint.child), joint.parent].into_iter().flatten();
+                edges.extend(bodies.map(|body| (n + model.joints().len() + k, body.index())));
+            }
+        }
         for (k, (body, rows)) in self.gripped.iter().enumerate() {
             sizes.push(*rows);
-            edges.push((n + model.joints().len() + k, body.index()));
+            edges.push((n + first_grip(model) + k, body.index()));
         }
         self.matrix.set_pattern(sizes, edges);
         self.stiffened.set_pattern(sizes, edges);
@@ -356,9 +372,22 @@ impl System {
         let joints = model.joints().iter().enumerate();
         let joints = joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
         let grips = self.gripped.iter().enumerate();
-        let grips = grips.map(|(k, (body, rows))| link(n + model.joints().len() + k, *rows, body.index(), None));
+        let grips = grips.map(|(k, (body, rows))| link(n + first_grip(model) + k, *rows, body.index(), None));
+        let couplings = model.couplings().iter().enumerate().map(|(k, c)| (n + model.joints().len() + k, c));
+        let followers = couplings.clone().map(|(node, c)| {
+            let follower = model.joint(c.follower);
+            link(node, 1, follower.child.index(), follower.parent.map(|b| b.index()))
+        });
+        let place = |node: usize, body: BodyId| (body.index(), matrix.slot(node, body.index()));
+        let leaders = couplings.map(|(node, c)| {
+            let leader = c.leader.map(|id| model.joint(id));
+            let bodies = [leader.map(|joint| joint.child), leader.and_then(|joint| joint.parent)];
+            Leader { bodies: bodies.map(|body| body.map(|body| place(node, body))) }
+        });
         self.links.clear();
-        self.links.extend(joints.chain(grips));
+        self.links.extend(joints.chain(followers).chain(grips));
+        self.leaders.clear();
+        self.leaders.extend(leaders);
         for list in [&mut self.x, &mut self.keep, &mut self.plain] {
             list.clear();
             list.resize(sizes.len(), [0.0; 6]);
@@ -393,7 +422,7 @@ impl System {
 
     /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
     pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
-        for link in self.links.iter_mut().skip(part.model.joints().len()) {
+        for link in self.links.iter_mut().skip(first_grip(part.model)) {
             link.rate = link.j_a.times_vector(&self.v[link.a]);
         }
         self.matrix.clear();
@@ -428,19 +457,32 @@ impl System {
             (0..j.rows()).map(diagonal).sum::<f64>()
         };
         for (k, link) in self.links.iter_mut().enumerate() {
-            match model.joints().get(k) {
-                Some(joint) => {
+            let mut compliance = 0.0;
+            match Rows::of(model, k) {
+                Rows::Joint(joint) => {
                     for (r, row) in joint.rows(&model.sides(joint, state)).iter().enumerate() {
                         link.set_row(r, row);
                     }
                 }
-                None => link.set_grip(&state.bodies[link.a].pose(), &input.grips[k - model.joints().len()]),
+                Rows::Coupling(c) => {
+                    let row = model.couplings()[c].row_at(model, state);
+                    let [a, b] = row.follower;
+                    link.set_row(0, &Row { residual: row.residual, a, b, bias: 0.0 });
+                    for (side, twist) in self.leaders[c].bodies.iter().zip(row.leader) {
+                        let &Some((body, slot)) = side else { continue };
+                        let mut j = Block::zeros(1, 6);
+                        j.set_row(0, &from_twist(twist));
+                        self.matrix.add_to(slot, &j);
+                        compliance += light(body, &j);
+                    }
+                }
+                Rows::Grip(g) => link.set_grip(&state.bodies[link.a].pose(), &input.grips[g]),
             }
             if link.rows == 0 {
                 continue;
             }
             self.matrix.add_to(link.at_a, &link.j_a);
-            let mut compliance = light(link.a, &link.j_a);
+            compliance += light(link.a, &link.j_a);
             if let Some(b) = link.b {
                 self.matrix.add_to(link.at_b, &link.j_b);
                 compliance += light(b, &link.j_b);
@@ -460,10 +502,11 @@ impl System {
     }
 
     fn failed_at(&self, model: &Model, node: usize) -> Failure {
-        match node.checked_sub(self.bodies) {
-            None => Failure::NotFinite(BodyId(node as u32)),
-            Some(link) if link < model.joints().len() => Failure::Factor(JointId(link as u32)),
-            Some(link) => Failure::NotFinite(BodyId(self.links[link].a as u32)),
+        let Some(link) = node.checked_sub(self.bodies) else { return Failure::NotFinite(BodyId(node as u32)) };
+        match Rows::of(model, link) {
+            Rows::Joint(_) => Failure::Factor(JointId(link as u32)),
+            Rows::Coupling(c) => Failure::Factor(model.couplings()[c].follower),
+            Rows::Grip(_) => Failure::NotFinite(BodyId(self.links[link].a as u32)),
         }
     }
 
@@ -499,8 +542,8 @@ impl System {
         }
         // J0 δv = −C(q1)/h
         for (k, link) in self.links.iter_mut().enumerate() {
-            match model.joints().get(k) {
-                Some(joint) => {
+            match Rows::of(model, k) {
+                Rows::Joint(joint) => {
                     let still = |i: usize| (poses[i], Twist::ZERO);
                     let (a, a_velocity) = still(link.a);
                     let (b, b_velocity) = link.b.map_or((Pose::IDENTITY, Twist::ZERO), still);
@@ -508,9 +551,10 @@ impl System {
                         link.open[r] = row.residual;
                     }
                 }
-                None => {
-                    let grip = &input.grips[k - model.joints().len()];
-                    link.open = grip_error(&poses[link.a], &reachable(grip, &state.bodies[link.a].pose(), reach));
+                Rows::Coupling(c) => link.open[0] = model.couplings()[c].row(model, state, |i| poses[i]).residual,
+                Rows::Grip(g) => {
+                    let grip = reachable(&input.grips[g], &state.bodies[link.a].pose(), reach);
+                    link.open = grip_error(&poses[link.a], &grip);
                 }
             }
             for r in 0..link.rows {
@@ -566,13 +610,16 @@ impl System {
     /// The joint that is open widest.
     pub(super) fn widest_open(&self, model: &Model) -> Failure {
         let mut widest = (0.0, 0);
-        for (k, link) in self.links.iter().enumerate().take(model.joints().len()) {
+        for (k, link) in self.links.iter().enumerate().take(first_grip(model)) {
             let open = link.open[..link.rows].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if open > widest.0 {
                 widest = (open, k);
             }
         }
-        Failure::Diverged(JointId(widest.1 as u32))
+        Failure::Diverged(match Rows::of(model, widest.1) {
+            Rows::Coupling(c) => model.couplings()[c].follower,
+            Rows::Joint(_) | Rows::Grip(_) => JointId(widest.1 as u32),
+        })
     }
 
     /// The angular momentum of a body at the drift v.
@@ -653,6 +700,29 @@ impl System {
     pub(super) fn solution(&self) -> &[Vector] {
         &self.keep[..self.bodies]
     }
+}
+
+/// What the rows of a link are: joints come first, then couplings, then grips.
+enum Rows<'m> {
+    Joint(&'m Joint),
+    Coupling(usize),
+    Grip(usize),
+}
+
+impl<'m> Rows<'m> {
+    fn of(model: &'m Model, link: usize) -> Rows<'m> {
+        let joints = model.joints();
+        match joints.get(link) {
+            Some(joint) => Rows::Joint(joint),
+            None if link < first_grip(model) => Rows::Coupling(link - joints.len()),
+            None => Rows::Grip(link - first_grip(model)),
+        }
+    }
+}
+
+/// The link of the first grip.
+fn first_grip(model: &Model) -> usize {
+    model.joints().len() + model.couplings().len()
 }
 
 impl Link {
