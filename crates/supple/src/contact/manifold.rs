@@ -51,18 +51,29 @@ pub(super) fn exchanged(feature: u32) -> u32 {
     }
 }
 
-/// Appends the spots of two cores thickened by `rounding` that are not farther apart than `margin` \[m\].
+/// How far two shapes may come within a part.
+#[derive(Clone, Copy)]
+pub(super) struct Margin {
+    /// Towards each other \[m\].
+    pub(super) gap: f64,
+    /// Against each other \[rad\]: what is flat to within this may come to lie flat.
+    pub(super) turn: f64,
+}
+
+/// Appends the spots of two cores thickened by `rounding` that are not farther apart than `margin`.
 pub(super) fn spots(
     (a, b): (&Placed<'_>, &Placed<'_>),
     axis: &Axis,
     rounding: [f64; 2],
-    margin: f64,
+    margin: Margin,
     nearest: Nearest,
     out: &mut Vec<Spot>,
 ) {
     let start = out.len();
     let n = axis.normal;
-    let flat = |normal: Option<DVec3>, n: DVec3| normal.is_some_and(|m| m.dot(n) > 0.0 && m.cross(n).length() < FLAT);
+    let flat = |normal: Option<DVec3>, n: DVec3| {
+        normal.is_some_and(|m| m.dot(n) > 0.0 && m.cross(n).length() < FLAT + margin.turn)
+    };
     let (patch_a, patch_b) = (a.patch(-n), b.patch(n));
     if flat(patch_b.normal, n) {
         clip(&patch_b, &patch_a, n, |on_b, on_a, i, k| {
@@ -75,7 +86,7 @@ pub(super) fn spots(
             out.push(Spot { normal: n, on_a, on_b, gap: n.dot(on_a - on_b), feature, place: 0 });
         });
     } else if let (Some(e), Some(f)) = (a.edge(-n), b.edge(n)) {
-        along_edges(e, f, n, out);
+        along_edges(e, f, n, margin.turn, out);
     }
     let least = out[start..].iter().map(|s| s.gap).fold(f64::INFINITY, f64::min);
     let tolerance = AS_NEAR * a.size.min(b.size).max(0.01 * (rounding[0] + rounding[1]));
@@ -86,7 +97,7 @@ pub(super) fn spots(
         let (middle, half) = ((axis.on_a + axis.on_b) * 0.5, n * (0.5 * axis.gap));
         out.push(Spot { normal: n, on_a: middle + half, on_b: middle - half, gap: axis.gap, feature, place: 0 });
     }
-    thicken(n, rounding, margin, start, out);
+    thicken(n, rounding, margin.gap, start, out);
 }
 
 /// Appends the spots of a core above the plane through `origin` with normal `n`, which is side b.
@@ -175,8 +186,8 @@ fn clip(face: &Patch, other: &Patch, n: DVec3, mut spot: impl FnMut(DVec3, DVec3
     }
 }
 
-/// Two spots at the ends of what two nearly parallel edges share. Edges that cross leave the nearest points to the caller.
-fn along_edges(e: [(DVec3, u32); 2], f: [(DVec3, u32); 2], n: DVec3, out: &mut Vec<Spot>) {
+/// Two spots at the ends of what two edges share that are nearly parallel, or may be after a turn. Edges that cross leave the nearest points to the caller.
+fn along_edges(e: [(DVec3, u32); 2], f: [(DVec3, u32); 2], n: DVec3, turn: f64, out: &mut Vec<Spot>) {
     let (u, v) = (e[1].0 - e[0].0, f[1].0 - f[0].0);
     let (lu, lv) = (u.length(), v.length());
     if lu == 0.0 || lv == 0.0 {
@@ -184,7 +195,8 @@ fn along_edges(e: [(DVec3, u32); 2], f: [(DVec3, u32); 2], n: DVec3, out: &mut V
     }
     let (du, dv) = (u / lu, v / lv);
     // Square to the normal and parallel, to about a degree.
-    if du.dot(n).abs() > 0.02 || dv.dot(n).abs() > 0.02 || du.cross(dv).length() > 0.02 {
+    let enough = 0.02 + turn;
+    if du.dot(n).abs() > enough || dv.dot(n).abs() > enough || du.cross(dv).length() > enough {
         return;
     }
     let along = |p: DVec3| (p - e[0].0).dot(du);

@@ -8,7 +8,7 @@
 use super::collider::{Collider, Form};
 use super::convex::{Convex, Placed};
 use super::distance::{Axis, along, distance};
-use super::manifold::{self, Nearest, Spot, spots_on_plane};
+use super::manifold::{self, Margin, Nearest, Spot, spots_on_plane};
 use super::surface::{Back, Surface};
 use super::{Bounds, Motion, Spots, moved};
 use crate::maths::{Pose, Twist};
@@ -49,10 +49,14 @@ struct Reach {
     slack: f64,
     /// Gaps beyond this cannot close within the part \[m\].
     most: f64,
+    /// How far the shapes may turn against each other \[rad\].
+    turn: f64,
 }
 
 /// Parts of the thickness up to which a shape is looked at where it is.
 const SHORT: f64 = 0.25;
+/// The largest turn for which faces are looked at that may come to lie flat \[rad\].
+const LARGEST_TURN: f64 = 0.3;
 /// Steps towards the first touch.
 const MOST_ADVANCES: usize = 40;
 /// Spots whose normals differ by less than the angle of this cosine (6°) are reduced together.
@@ -103,7 +107,8 @@ pub(super) fn spots(pair: Pair<'_>, work: &mut Spots) {
             let (Some(a), Some(b)) = (Side::new(a, pair.motion_a), Side::new(b, pair.motion_b)) else { return };
             let Some((t, pa, pb, axis)) = first_touch(&a, &b, reach, work) else { return };
             let rounding = [a.rounding, b.rounding];
-            manifold::spots((&pa, &pb), &axis, rounding, reach.most, Nearest::Add, &mut work.found);
+            let margin = Margin { gap: reach.most, turn: reach.turn };
+            manifold::spots((&pa, &pb), &axis, rounding, margin, Nearest::Add, &mut work.found);
             back_to_start(&a, &b, t, reach, 0, &mut work.found);
             if matches!(a.core, Convex::Point) || matches!(b.core, Convex::Point) {
                 work.found.iter_mut().for_each(|s| s.feature = 0); // it has but one
@@ -124,7 +129,8 @@ impl Pair<'_> {
             slack = slack.min(self.b.slack());
         }
         let slack = slack + self.fall;
-        Reach { origin: self.origin, h: self.h, slack, most: slack + self.h * speed }
+        let turn = (self.h * (va.angular - vb.angular).length()).min(LARGEST_TURN);
+        Reach { origin: self.origin, h: self.h, slack, most: slack + self.h * speed, turn }
     }
 }
 
@@ -309,7 +315,8 @@ fn on_triangle(
         }
     }
     let first = work.found.len();
-    manifold::spots((&pa, &pb), &axis, [a.rounding, 0.0], reach.most, nearest, &mut work.found);
+    let margin = Margin { gap: reach.most, turn: 0.0 };
+    manifold::spots((&pa, &pb), &axis, [a.rounding, 0.0], margin, nearest, &mut work.found);
     back_to_start(a, &b, time, reach, first, &mut work.found);
     for spot in &mut work.found[first..] {
         let alone = matches!(a.core, Convex::Point);

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
 pub mod chaos;
+pub mod heap;
 
 use glam::{DQuat, DVec3};
 use supple::maths::rotation::exp;
