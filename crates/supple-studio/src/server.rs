@@ -173,6 +173,7 @@ impl Studio {
             .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
             .route("/socket", get(socket))
             .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
+            .route("/rig.toml", get(rig))
             .route("/compare/{take}/{other}", get(compare))
             .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
             .layer(middleware::from_fn(guard))
@@ -301,6 +302,26 @@ async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) ->
     match answer.await {
         Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
         Ok(Err((code, text))) => (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+        Err(_) => stopped(),
+    }
+}
+
+/// The rig of the character as a scene file.
+async fn rig(State(desk): State<Arc<Desk>>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if desk.commands.send(Command::Rig(reply)).await.is_err() {
+        return stopped();
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "application/toml"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"scene.toml\""),
+    ];
+    match answer.await {
+        Ok(Some(text)) => (headers, text).into_response(),
+        Ok(None) => {
+            let text = "the scene is no character of a file".to_owned();
+            (StatusCode::NOT_FOUND, refusal("studio/scene", text)).into_response()
+        }
         Err(_) => stopped(),
     }
 }
