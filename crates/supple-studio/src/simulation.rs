@@ -147,6 +147,8 @@ pub(crate) struct Copied {
     pub(crate) timeline: Timeline,
     pub(crate) take: usize,
     pub(crate) build: String,
+    /// The character whose nodes the motion belongs to.
+    pub(crate) character: Option<Character>,
 }
 
 /// How a studio ended.
@@ -404,9 +406,9 @@ impl Simulation {
             },
             Command::Gone { client } => self.stage.drags.retain(|(owner, _), _| *owner != client),
             Command::Copy(purpose, reply) => {
-                let Stage { scene, timeline, take, .. } = &self.stage;
+                let Stage { scene, timeline, take, dress, .. } = &self.stage;
                 let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
-                let _ = reply.send(Copied { scene, timeline, take: *take, build });
+                let _ = reply.send(Copied { scene, timeline, take: *take, build, character: dress.character.clone() });
                 if purpose == Purpose::Save {
                     self.touched = false;
                 }

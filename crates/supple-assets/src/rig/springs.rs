@@ -9,7 +9,7 @@
 //!    dampers take across modes is left out.
 //! 3. Joint i, turned aside alone and let go, puts the share `(e·u)²` of the energy into each mode, e its unit vector. Shares, frequencies and what the
 //!    other dampers take come from three products with M, by the method of Lanczos: the three modes of the tridiagonal matrix that it makes of A stand
-//!    for all [Golub & Welsch 1969].
+//!    for all [Golub 1969].
 //! 4. It has come to rest at T when `Σ share · E(ω, ζ, T) = 0.02²`, E the energy left of a mode: 2 % of the swing. This gives its β, and `c = β k`;
 //!    dampers feel each other, so all are gone through a few times. No β is fast enough for what is soft and heavy: then the joint must be
 //!    stiffer, `k ≥ I (5.83/T)²`, that of critical damping.

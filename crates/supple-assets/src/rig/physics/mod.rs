@@ -158,6 +158,10 @@ impl<'a> Physics<'a> {
             notes: Vec::new(),
         };
         for &node in &document.order {
+            let told = physics.nodes[node].motion.as_ref().filter(|m| m.is_kinematic);
+            if told.is_some_and(|m| m.linear_velocity != [0.0; 3] || m.angular_velocity != [0.0; 3]) {
+                physics.note(node, "a kinematic body stands still here: its velocity is left out");
+            }
             if physics.nodes[node].trigger.is_some() {
                 physics.note(node, "a trigger sets off nothing here: left out");
             }
