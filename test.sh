@@ -44,7 +44,7 @@ cargo test --workspace --release
 say "the page"
 if command -v npm >/dev/null; then
     page=crates/supple-studio/web
-    [ -d "$page/node_modules" ] || (cd "$page" && npm ci --no-audit --no-fund)
+    [ -d "$page/node_modules/gltf-validator" ] || (cd "$page" && npm ci --no-audit --no-fund)
     (cd "$page" && npm run --silent check)
     if ! command -v chromium >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null

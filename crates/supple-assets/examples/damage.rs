@@ -6,14 +6,14 @@ mod allocator;
 #[path = "../tests/common/damage.rs"]
 mod damage;
 
-use damage::{Random, damaged, open, small};
+use damage::{Random, damaged, open, small, small_with_physics};
 use std::time::{Duration, Instant};
 
 fn main() {
     let mut words = std::env::args().skip(1);
     let count: u64 = words.next().map_or(Ok(1_000_000), |w| w.parse()).expect("COUNT is a number");
     let first: u64 = words.next().map_or(Ok(0), |w| w.parse()).expect("FIRST is a number");
-    let mut bases = vec![small()];
+    let mut bases = vec![small(), small_with_physics()];
     bases.extend(words.map(|file| std::fs::read(&file).unwrap_or_else(|e| panic!("{file}: {e}"))));
     std::panic::set_hook(Box::new(|_| {}));
     let (mut opened, mut bad, mut slowest, mut most) = (0u64, 0u64, Duration::ZERO, 0);

@@ -2,14 +2,16 @@
 
 use crate::gltf::{Document, SkinnedMesh};
 use crate::rig::{self, Rig};
+use crate::scene::{self, BoneChange};
 use crate::{FileError, Imported, Note};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A file with its rig. Bones may be changed; [`Character::imported`] then makes the scene anew.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Character {
-    pub(crate) document: Document,
-    pub(crate) meshes: Vec<SkinnedMesh>,
+    pub(crate) document: Arc<Document>,
+    pub(crate) meshes: Arc<Vec<SkinnedMesh>>,
     /// The rig that was made for the file.
     pub rig: Rig,
     /// What was noticed while the file was read.
@@ -27,12 +29,23 @@ impl Character {
         Character::new(Document::from_bytes(path, bytes)?)
     }
 
+    /// The .glb or .gltf file.
+    pub fn source(&self) -> &Path {
+        &self.document.path
+    }
+
     fn new(mut document: Document) -> Result<Character, FileError> {
         let mut notes = std::mem::take(&mut document.notes);
         let clips = document.clips(&mut notes)?;
         let meshes = document.meshes(&mut notes)?;
         let rig = rig::make(&document, &meshes, &clips)?;
-        Ok(Character { document, meshes, rig, notes })
+        Ok(Character { document: Arc::new(document), meshes: Arc::new(meshes), rig, notes })
+    }
+
+    /// Changes a bone by its name, as a scene file does; what is wrong with the change, if anything.
+    pub fn change(&mut self, bone: &str, change: &BoneChange) -> Result<(), String> {
+        let found = self.rig.bones.iter_mut().find(|b| b.name == bone).ok_or(format!("there is no bone \"{bone}\""))?;
+        scene::change_bone(found, change)
     }
 
     /// The scene of the rig as it is now. `name` is what it was asked for.

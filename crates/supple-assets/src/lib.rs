@@ -27,5 +27,5 @@ pub use gltf::{BakeSettings, Baked, bake_scene};
 pub use imported::{Carried, DrawnMesh, Imported, Link};
 pub use open::{character, open};
 pub use recording::{Quality, Recording};
-pub use rig::{Bone, Class, JointFrom, Rig, Turn};
-pub use scene::scene_schema;
+pub use rig::{Bone, BoneShape, BoneTold, Class, Given, JointFrom, Rig, Spread, SpringFrom, Turn};
+pub use scene::{BoneChange, JointKind, scene_schema};

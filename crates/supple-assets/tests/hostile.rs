@@ -5,13 +5,13 @@ mod allocator;
 #[path = "common/damage.rs"]
 mod damage;
 
-use damage::{Random, damaged, open, small};
+use damage::{Random, damaged, open, small, small_with_physics};
 use std::time::{Duration, Instant};
 use supple_assets::Character;
 
 #[test]
 fn twenty_thousand_damaged_files() {
-    let mut bases = vec![small()];
+    let mut bases = vec![small(), small_with_physics()];
     if let Ok(folder) = std::env::var("SUPPLE_ASSETS") {
         let folder = std::path::Path::new(&folder).join("gltf");
         bases.extend(

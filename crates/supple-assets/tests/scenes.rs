@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use supple::glam::DVec3;
-use supple::{JointMask, Work, step};
+use supple::solver::Mode;
+use supple::solver::reduced::Integration;
+use supple::{JointMask, Solver, TreeScheme, Work, step};
 use supple_assets::{Character, FileError, Imported, open};
 
 #[allow(dead_code)]
@@ -95,6 +97,58 @@ gravity = [0.0, -1.6, 0.0]
 }
 
 #[test]
+fn a_scene_file_chooses_its_solver() {
+    let with = |text: &str| scene("solver", &format!("[character]\nfile = \"strip.gltf\"\n{text}")).unwrap().scene;
+    let solver = |text: &str| with(text).input.solver;
+    assert_eq!(solver(""), Solver::default());
+    let Solver::Tree(tree) = solver("[simulation.tree]\nscheme = \"accurate\"\ndepth = 6\n") else { panic!("tree") };
+    assert_eq!((tree.scheme, tree.depth), (TreeScheme::Midpoint(Mode::Accurate), 6));
+    let text = "[simulation]\nsolver = \"impulse\"\nimpulse = { tolerance = 1e-5, iterations = 7 }\n";
+    let Solver::Impulse(impulse) = solver(text) else { panic!("impulse") };
+    assert_eq!((impulse.tolerance, impulse.iterations), (1e-5, 7));
+    let text = "[simulation]\nsolver = \"assembly\"\n[simulation.assembly]\nouter = 3\n";
+    assert!(matches!(solver(text), Solver::Assembly(a) if a.outer == 3));
+    let text = "[simulation]\nsolver = \"reduced\"\nreduced = { integration = \"midpoint\" }\n";
+    assert!(matches!(solver(text), Solver::Reduced(r) if r.integration == Integration::Midpoint));
+    let scene = with("[simulation]\ncontacts = \"off\"\nstiffness_scale = 2.0\n");
+    assert_eq!((scene.input.contacts, scene.input.stiffness_scale), (supple::Contacts::Off, 2.0));
+}
+
+#[test]
+fn a_script_pulls_and_lets_go() {
+    let text = r#"
+release = 1.0
+[character]
+file = "strip.gltf"
+[[pulls]]
+bone = "knee"
+from = 0.2
+to = 0.6
+target = [1.0, 1.0, 0.0]
+"#;
+    let scene = scene("pulls", text).unwrap().scene;
+    let (mut input, mut state, mut work) = (scene.input.clone(), scene.state.clone(), Work::new(&scene.model));
+    let knee = scene.model.find_body("knee").unwrap().index();
+    let (start, mut nearest) = (state.bodies[knee].position, f64::INFINITY);
+    let mut held_at = Vec::new();
+    for _ in 0..120 {
+        scene.direct(state.time, &mut input);
+        let pulls = input.drags[0].stiffness > 0.0;
+        assert_eq!(pulls, (0.19..0.599).contains(&state.time), "{}", state.time);
+        if input.targets.iter().any(Option::is_some) {
+            held_at.push(state.time);
+        }
+        step(&scene.model, &input, &mut state, &mut work).unwrap();
+        if pulls {
+            nearest = nearest.min(state.bodies[knee].position.distance(DVec3::new(1.0, 1.0, 0.0)));
+        }
+    }
+    let far = start.distance(DVec3::new(1.0, 1.0, 0.0));
+    assert!(nearest < far - 0.05, "from {far} m to {nearest} m");
+    assert!((held_at.last().unwrap() - 1.0).abs() < 0.02, "the hold lets go at 1 s");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_line_and_column() {
     let head = "[character]\nfile = \"strip.gltf\"\n";
     let cases = [
@@ -103,7 +157,21 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ("[bones.knee]\nweight = 1.0\n", "line 4, column 1", "unknown field `weight`"),
         ("[bones.knee]\nmass = \"one\"\n", "line 4, column 8", "invalid type"),
         ("[pose]\nankle = [0.0, 0.0, 1.0]\n", "line 4, column 1", "no bone \"ankle\""),
-        ("[simulation]\ndt = 0.0\n", "line 1", "dt is 0"),
+        ("[simulation]\ndt = 0.0\n", "line 4, column 6", "dt is 0"),
+        ("[simulation]\nsolver = \"forest\"\n", "line 4, column 10", "unknown variant `forest`"),
+        (
+            "[simulation]\nsolver = \"impulse\"\n[simulation.tree]\ndepth = 4\n",
+            "line 5, column 1",
+            "settings of solver tree",
+        ),
+        ("[simulation.tree]\ndepth = 99\n", "line 3, column 1", "depth is 99"),
+        ("[simulation]\nstiffness_scale = -1.0\n", "line 4, column 19", "stiffness_scale is -1"),
+        ("[[obstacles]]\nname = \"wall\"\nsphere = -2.0\n", "line 4, column 8", "obstacle \"wall\""),
+        (
+            "[[pulls]]\nbone = \"ankle\"\nfrom = 0.0\nto = 1.0\ntarget = [0.0, 0.0, 0.0]\n",
+            "line 4, column 8",
+            "no bone \"ankle\"",
+        ),
     ];
     for (text, place, what) in cases {
         let error = scene("wrong", &format!("{head}{text}")).expect_err(text);

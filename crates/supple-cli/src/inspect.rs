@@ -8,9 +8,12 @@ use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
 use supple::glam::{DMat3, DQuat, DVec3};
+use supple::maths::singular::eigen;
 use supple::model::PlacedShape;
-use supple::{Body, Ending, Joint, JointId, JointMask, Limits, Model, Motor, Pose, Problem, Range, Shape};
-use supple_assets::Imported;
+use supple::{
+    Body, Ending, Joint, JointId, JointMask, Limits, Model, Motor, ObstacleShape, Pose, Problem, Range, Shape,
+};
+use supple_assets::{Bone, BoneTold, Imported};
 
 /// Tell what is in a scene: bodies, joints, masses, limits, problems
 #[derive(Args, Debug)]
@@ -52,8 +55,11 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
     if args.doctor {
         return crate::doctor::run(scene, args.json, terminal);
     }
+    let character = crate::scenes::character(&args.scene)?;
+    let bones: Option<Vec<BoneTold>> = character.map(|c| c.rig.bones.iter().map(Bone::told).collect());
     if args.json {
-        return output::print_json(&Document { file: file.map(FileEntry::new), ..Document::new(&scene.name, model) });
+        let file = file.map(|file| FileEntry { bones: bones.clone(), ..FileEntry::new(file) });
+        return output::print_json(&Document { file, ..Document::new(&scene.name, model) });
     }
     let shown = |parts: usize| if args.all || parts <= SHOWN_WHOLE { parts } else { SHOWN_FIRST };
     output::print(|out| {
@@ -67,6 +73,9 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
         write_bodies(out, terminal, model, shown(model.bodies().len()))?;
         write_joints(out, terminal, model, shown(model.joints().len()))?;
         write_trackers(out, terminal, model, shown(model.trackers().len()))?;
+        if let Some(bones) = &bones {
+            write_bones(out, terminal, bones, shown(bones.len()))?;
+        }
         if let Some(file) = file {
             write_file(out, terminal, file, shown(file.notes.len()))?;
         }
@@ -75,6 +84,44 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
         }
         Ok(())
     })
+}
+
+/// The rig of a character in what people mean.
+fn write_bones(out: &mut impl Write, terminal: &Terminal, bones: &[BoneTold], shown: usize) -> io::Result<()> {
+    let mut table = Table::new([
+        ("bone", Align::Left),
+        ("is", Align::Left),
+        ("sags [°]", Align::Right),
+        ("settles [s]", Align::Right),
+        ("range, or swing and twist [°]", Align::Left),
+        ("limits from", Align::Left),
+    ]);
+    for bone in &bones[..shown] {
+        let pair = |p: [f64; 2], between: &str| p.map(|x| format!("{x:.0}")).join(between);
+        let limits = [
+            bone.range.map(|r| pair(r, " … ")),
+            bone.swing.map(|s| pair(s, " × ")),
+            bone.twist.map(|t| pair(t, " … ")),
+        ];
+        let joined = |x: f64| if bone.joint.is_some() { figure(x) } else { String::new() };
+        table.row([
+            bone.name.clone(),
+            word(&bone.class),
+            joined(bone.sag),
+            joined(bone.settle),
+            limits.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            word(&bone.joint_from),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, terminal)?;
+    write_more(out, terminal, bones.len() - shown)
+}
+
+/// A name as JSON has it, in words.
+fn word(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned));
+    name.unwrap_or_default().replace('_', " ")
 }
 
 /// Clips of a file, and what was changed, guessed or left out.
@@ -291,28 +338,9 @@ fn shape_words(shape: &Shape) -> String {
     }
 }
 
-/// The eigenvalues of a symmetric matrix, smallest first, by Jacobi's rotations.
+/// The eigenvalues of an inertia, smallest first.
 fn principal_moments(inertia: DMat3) -> [f64; 3] {
-    let mut m = inertia.to_cols_array_2d();
-    // Three elements a sweep, quadratic convergence: eight sweeps are more than f64 needs.
-    for _ in 0..8 {
-        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
-            if m[p][q] == 0.0 {
-                continue;
-            }
-            // tan of the angle that makes m[p][q] zero, the smaller of the two
-            let theta = (m[q][q] - m[p][p]) / (2.0 * m[p][q]);
-            let t = 1f64.copysign(theta) / (theta.abs() + theta.hypot(1.0));
-            let r = 3 - p - q;
-            let (c, s) = (1.0 / t.hypot(1.0), t / t.hypot(1.0));
-            let (rp, rq) = (c * m[r][p] - s * m[r][q], s * m[r][p] + c * m[r][q]);
-            m[p][p] -= t * m[p][q];
-            m[q][q] += t * m[p][q];
-            (m[p][q], m[q][p]) = (0.0, 0.0);
-            (m[r][p], m[p][r], m[r][q], m[q][r]) = (rp, rp, rq, rq);
-        }
-    }
-    let mut moments = [m[0][0], m[1][1], m[2][2]];
+    let mut moments = eigen(inertia).0.to_array();
     moments.sort_by(f64::total_cmp);
     moments
 }
@@ -330,12 +358,16 @@ struct Document<'a> {
     anchor_springs: Vec<AnchorSpringEntry<'a>>,
     trackers: Vec<TrackerEntry<'a>>,
     loops: Vec<&'a str>,
+    obstacles: Vec<ObstacleEntry<'a>>,
     warnings: Vec<WarningEntry<'a>>,
 }
 
 /// How the parts of a file became those of the model.
 #[derive(Serialize)]
 struct FileEntry<'a> {
+    /// Of a character: its bones, by body; angles in degrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bones: Option<Vec<BoneTold>>,
     links: Vec<LinkEntry<'a>>,
     clips: Vec<ClipEntry<'a>>,
     meshes: Vec<MeshEntry<'a>>,
@@ -375,6 +407,7 @@ impl FileEntry<'_> {
     fn new(file: &Imported) -> FileEntry<'_> {
         let bodies = file.scene.model.bodies();
         FileEntry {
+            bones: None,
             links: file
                 .links
                 .iter()
@@ -405,6 +438,15 @@ impl FileEntry<'_> {
 struct PoseEntry {
     position: [f64; 3],
     orientation: [f64; 4],
+}
+
+#[derive(Serialize)]
+struct ObstacleEntry<'a> {
+    name: &'a str,
+    kind: &'static str,
+    pose: PoseEntry,
+    friction: f64,
+    restitution: f64,
 }
 
 #[derive(Serialize)]
@@ -541,6 +583,22 @@ impl<'a> Document<'a> {
                 })
                 .collect(),
             loops: model.topology().loops.iter().map(|id| model.joint(*id).name.as_str()).collect(),
+            obstacles: model
+                .obstacles()
+                .iter()
+                .map(|o| ObstacleEntry {
+                    name: &o.name,
+                    kind: match &o.shape {
+                        ObstacleShape::HalfSpace => "half-space",
+                        ObstacleShape::Solid(_) => "solid",
+                        ObstacleShape::HeightField(_) => "height field",
+                        ObstacleShape::Mesh { .. } => "mesh",
+                    },
+                    pose: PoseEntry::new(o.pose),
+                    friction: o.material.friction,
+                    restitution: o.material.restitution,
+                })
+                .collect(),
             warnings: model
                 .warnings()
                 .iter()

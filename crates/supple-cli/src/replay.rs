@@ -1,12 +1,13 @@
-//! `supple simulate X.take`: does a recorded run again and tells whether it came out the same.
+//! `supple simulate X.take`: does a recorded run again, tells whether it came out the same, and writes what was asked for.
 
 use crate::error::Error;
-use crate::output;
+use crate::output::{self, Files, Trajectory};
 use crate::table;
 use crate::terminal::Terminal;
 use serde::Serialize;
 use supple::timeline::file::TakeFile;
 use supple::{Scene, Work};
+use supple_assets::Recording;
 
 /// What a replay measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -40,12 +41,20 @@ struct Report {
 }
 
 /// Does the take that was being looked at again, from the start of its scene.
-pub(crate) fn run(scene: &Scene, file: &TakeFile, json: bool, terminal: &Terminal) -> Result<(), Error> {
+pub(crate) fn run(scene: &Scene, file: &TakeFile, files: &Files, json: bool, terminal: &Terminal) -> Result<(), Error> {
     let (model, timeline) = (&scene.model, &file.timeline);
     let mut work = Work::new(model);
     let take = &timeline.takes()[file.current];
     let mut moment = timeline.seek(model, file.current, 0, &mut work).map_err(|e| Error::take(&e))?;
     let (mut gap, mut fallbacks, mut differs_at) = (0.0f64, 0, None);
+    let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
+    let mut recording = files.ending("glb").next().map(|_| Recording::default());
+    for trajectory in &mut trajectories {
+        trajectory.frame(model, &moment.state)?;
+    }
+    if let Some(recording) = &mut recording {
+        recording.add(model, &moment.input, &moment.state, None);
+    }
     let bar = terminal.progress(take.end(), "steps");
     while moment.step < take.end() {
         let outcome = timeline.advance(model, file.current, &mut moment, &mut work).map_err(|e| Error::take(&e))?;
@@ -54,9 +63,21 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, json: bool, terminal: &Termina
         if !outcome.identical && differs_at.is_none() {
             differs_at = Some(moment.step);
         }
+        for trajectory in &mut trajectories {
+            trajectory.frame(model, &moment.state)?;
+        }
+        if let Some(recording) = &mut recording {
+            recording.add(model, &moment.input, &moment.state, Some(&outcome.report));
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
+    if let Some(recording) = &recording {
+        crate::scenes::write_baked(scene, recording, files, terminal)?;
+    }
+    for trajectory in trajectories {
+        trajectory.finish()?;
+    }
     let recorded = timeline.hash(file.current, take.end());
     let report = Report {
         scene: scene.name.clone(),
@@ -86,6 +107,10 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, json: bool, terminal: &Termina
     if !report.same_model {
         terminal.note("the model of the scene has changed since the take was recorded: the result may differ");
     }
+    for path in files.ending("json") {
+        output::write_json(path, &report)?;
+    }
+    files.tell(terminal);
     if json {
         return output::print_json(&report);
     }

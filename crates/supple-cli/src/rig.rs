@@ -1,4 +1,4 @@
-//! `supple rig`: the physical rig of a character as a scene file.
+//! `supple rig`: the physical rig of a character as a scene file, or as physics within its own.
 
 use crate::error::Error;
 use crate::output::{self, Files};
@@ -9,13 +9,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use supple_assets::{Character, scene_schema};
 
-/// Make the physical rig of a character and write it as a scene file that can be edited
+/// Make the physical rig of a character and write it: as a scene file that can be edited, or into the character's file
 #[derive(Args, Debug)]
 pub(crate) struct RigArgs {
-    /// A rigged character: .glb or .gltf
+    /// A rigged character: .glb or .gltf, or a scene file (.toml) with changes of one
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// The scene file to write (.toml); printed when left out
+    /// What to write, by its ending: .toml (a scene file; printed when left out) or .glb (the character with its physics, KHR_physics_rigid_bodies)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print the JSON schema of scene files, for editors
@@ -23,21 +23,36 @@ pub(crate) struct RigArgs {
     schema: bool,
 }
 
-/// Writes the scene file.
+/// Writes the rig.
 pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
     let Some(path) = args.file.as_ref().filter(|_| !args.schema) else {
         return output::print(|out| out.write_all(scene_schema().as_bytes()));
     };
-    let files = Files::check(args.output.as_slice(), &["toml"])?;
-    let character = Character::open(path).map_err(|e| Error::file(&e))?;
+    let files = Files::check(args.output.as_slice(), &["toml", "glb"])?;
+    let character = open(path)?;
     let Some(output) = &args.output else {
-        let text = character.scene_file(&path.to_string_lossy());
+        let text = character.scene_file(&character.source().to_string_lossy());
         return output::print(|out| out.write_all(text.as_bytes()));
     };
-    output::write_text(output, &character.scene_file(&relative(path, output)))?;
+    match files.ending("glb").next() {
+        Some(output) => {
+            let written = character.with_physics().map_err(|e| Error::file(&e))?;
+            for note in &written.notes {
+                terminal.note(format_args!("{}: {}", note.part, note.text));
+            }
+            std::fs::write(output, &written.bytes).map_err(|e| Error::output(output, &e))?;
+        }
+        None => output::write_text(output, &character.scene_file(&relative(character.source(), output)))?,
+    }
     terminal.note(format_args!("{}: {}", path.display(), count(character.rig.bones.len(), "body", "bodies")));
     files.tell(terminal);
     Ok(())
+}
+
+/// The character of a file.
+fn open(path: &Path) -> Result<Character, Error> {
+    let none = || Error::setting(format!("{} holds no character", path.display()), "give a .glb, .gltf or .toml file");
+    supple_assets::character(path).map_err(|e| Error::file(&e))?.ok_or_else(none)
 }
 
 /// The path of a file from the folder of another: `../models/hand.glb`.

@@ -1,7 +1,7 @@
 //! `supple scenes`, and how SCENE is opened.
 
 use crate::error::Error;
-use crate::output;
+use crate::output::{self, Files};
 use crate::table::{Align, Table, count, figure};
 use crate::terminal::Terminal;
 use clap::Args;
@@ -10,7 +10,7 @@ use std::path::Path;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Scene, State};
-use supple_assets::{BakeSettings, Baked, Imported, Recording, bake_scene};
+use supple_assets::{BakeSettings, Baked, Character, Imported, Recording, bake_scene};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -131,18 +131,39 @@ pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
     Ok(Source { scene, file: Some(file) })
 }
 
+/// Writes a simulated motion into every .glb of the files.
+pub(crate) fn write_baked(
+    scene: &Scene,
+    recording: &Recording,
+    files: &Files,
+    terminal: &Terminal,
+) -> Result<(), Error> {
+    let baked = bake(scene, recording)?;
+    for note in &baked.notes {
+        terminal.note(format_args!("{}: {}", note.part, note.text));
+    }
+    for path in files.ending("glb") {
+        std::fs::write(path, &baked.bytes).map_err(|e| Error::output(path, &e))?;
+    }
+    Ok(())
+}
+
 /// A simulated motion as a .glb: on the nodes of the file that the scene came from, or on new ones.
-pub(crate) fn bake(scene: &Scene, recording: &Recording) -> Result<Baked, Error> {
+fn bake(scene: &Scene, recording: &Recording) -> Result<Baked, Error> {
     let settings = BakeSettings::default();
-    let (path, _) = split_clip(&scene.name);
-    let character = match is_file(path) {
-        true => supple_assets::character(Path::new(path)).map_err(|e| Error::file(&e))?,
-        false => None,
-    };
-    Ok(match character {
+    Ok(match character(&scene.name)? {
         Some(character) => character.bake(&scene.model, recording, "supple", &settings),
         None => bake_scene(&scene.model, recording, &scene.name, &settings),
     })
+}
+
+/// The character that SCENE names; `None` for built-in scenes and files of other kinds.
+pub(crate) fn character(text: &str) -> Result<Option<Character>, Error> {
+    let (path, _) = split_clip(text);
+    match is_file(path) {
+        true => supple_assets::character(Path::new(path)).map_err(|e| Error::file(&e)),
+        false => Ok(None),
+    }
 }
 
 /// `FILE#CLIP` as its parts.

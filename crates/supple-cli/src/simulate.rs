@@ -45,6 +45,9 @@ pub(crate) struct SimulateArgs {
     json: bool,
 }
 
+/// What a run can be written into.
+const ENDINGS: [&str; 3] = ["glb", "csv", "json"];
+
 /// What a run measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -169,13 +172,8 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
             if args.budget.is_some() {
                 return Err(Error::setting("a take has its iterations recorded", "leave out --budget"));
             }
-            if !args.output.is_empty() {
-                return Err(Error::setting(
-                    "a take that is done again writes no file yet",
-                    "leave out -o, or draw it with `supple render`",
-                ));
-            }
-            return crate::replay::run(&scene, &file, args.json, terminal);
+            let files = Files::check(&args.output, &ENDINGS)?;
+            return crate::replay::run(&scene, &file, &files, args.json, terminal);
         }
     };
     let (scene, track) = match recorded {
@@ -188,20 +186,14 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
-    let files = Files::check(&args.output, &["glb", "csv", "json"])?;
+    let files = Files::check(&args.output, &ENDINGS)?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
     let mut recording = files.ending("glb").next().map(|_| Recording::default());
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {
-        let baked = crate::scenes::bake(&scene, &recording)?;
-        for note in &baked.notes {
-            terminal.note(format_args!("{}: {}", note.part, note.text));
-        }
-        for path in files.ending("glb") {
-            std::fs::write(path, &baked.bytes).map_err(|e| Error::output(path, &e))?;
-        }
+        crate::scenes::write_baked(&scene, &recording, &files, terminal)?;
     }
 
     for trajectory in trajectories {

@@ -40,7 +40,7 @@ impl Default for ViewArgs {
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
     let opening = match scenes::open_file(&args.scene)? {
-        Some(file) => Opening::File(Box::new(file)),
+        Some(file) => Opening::File(Box::new(file), scenes::character(&args.scene)?.map(Box::new)),
         None => match scenes::open_any(&args.scene)? {
             Opened::Scene(scene) => Opening::Scene(scene),
             Opened::Takes(scene, file) => Opening::Takes(scene, file),

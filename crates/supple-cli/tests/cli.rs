@@ -565,3 +565,118 @@ fn the_assembly_bench_has_its_form() {
     assert_eq!((&rows[0]["outer"], &rows[0]["inner"], &rows[0]["rows"]), (&6.into(), &30.into(), &758.into()));
     assert!(rows[1]["error_after"].as_f64().unwrap() <= 1e-3, "the default closes to a millimetre");
 }
+
+/// Half a second of a scene as a .take file.
+fn recorded(scene: &supple::Scene, name: &str) -> std::path::PathBuf {
+    let (mut state, _) = scene.assembled_start().unwrap();
+    let (mut input, mut work) = (scene.input.clone(), supple::Work::new(&scene.model));
+    let mut timeline = supple::Timeline::new(&scene.name, &scene.model, &state, &input);
+    for _ in 0..30 {
+        scene.direct(state.time, &mut input);
+        supple::step(&scene.model, &input, &mut state, &mut work).unwrap();
+        timeline.record(0, &input, &state);
+    }
+    let path = fresh_file(name);
+    std::fs::write(&path, supple::timeline::file::write(&timeline, 0, "test")).unwrap();
+    path
+}
+
+/// The JSON of a .glb.
+fn glb(path: &std::path::Path) -> Value {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    serde_json::from_slice(&bytes[20..20 + length]).unwrap()
+}
+
+#[test]
+fn takes_are_baked() {
+    let take = recorded(&supple::Scene::parse("hand").unwrap(), "hand-to-bake.take");
+    let (baked, table, report) = (fresh_file("take.glb"), fresh_file("take.csv"), fresh_file("take.json"));
+    let paths = [&baked, &table, &report].map(|p| p.to_str().unwrap());
+    let told = json(&["simulate", take.to_str().unwrap(), "-o", paths[0], "-o", paths[1], "-o", paths[2], "--json"]);
+    assert_eq!((&told["identical"], &told["steps"]), (&Value::Bool(true), &Value::from(30)));
+    let animation = &glb(&baked)["animations"][0];
+    for key in ["times", "gap", "penetration", "torque_over_limit"] {
+        assert_eq!(animation["extras"]["supple"][key].as_array().unwrap().len(), 31, "{key}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&table).unwrap().lines().count(),
+        1 + 31 * told["bodies"].as_u64().unwrap() as usize
+    );
+    assert!(report.exists());
+    // A character of a file gets it as one more animation; all else stays.
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(std::path::PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let path = assets.join("gltf/CesiumMan.glb");
+    let scene = supple_assets::open(&path).unwrap().scene;
+    let take = recorded(&scene, "man-to-bake.take");
+    let baked = fresh_file("man.glb");
+    let told = json(&["simulate", take.to_str().unwrap(), "-o", baked.to_str().unwrap(), "--json"]);
+    assert_eq!(told["identical"], true);
+    let (before, after) = (glb(&path), glb(&baked));
+    assert_eq!(after["animations"].as_array().unwrap().len(), before["animations"].as_array().unwrap().len() + 1);
+    assert_eq!(
+        (&after["materials"], &after["meshes"], &after["skins"]),
+        (&before["materials"], &before["meshes"], &before["skins"])
+    );
+}
+
+#[test]
+fn a_rig_is_written_as_a_scene_file_and_into_its_own() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(std::path::PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let man = assets.join("gltf/CesiumMan.glb");
+    let (scene, rigged, again) = (fresh_file("man.toml"), fresh_file("rigged.glb"), fresh_file("again.glb"));
+    let words = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    assert!(supple(&["rig", &words(&man), "-o", &words(&scene)]).status.success());
+    assert!(supple(&["rig", &words(&man), "-o", &words(&rigged)]).status.success());
+    // A scene file with changes is written too.
+    let text = std::fs::read_to_string(&scene).unwrap();
+    std::fs::write(&scene, text.replace("sag = 3.0", "sag = 9.0")).unwrap();
+    assert!(supple(&["rig", &words(&scene), "-o", &words(&again)]).status.success());
+    let joints = |path: &std::path::Path| json(&["inspect", &words(path), "--json"])["joints"].clone();
+    let (plain, written, changed) = (joints(&man), joints(&rigged), joints(&again));
+    let stiffness = |list: &Value, k: usize| list[k]["stiffness"].as_f64().unwrap();
+    assert_eq!(plain.as_array().unwrap().len(), written.as_array().unwrap().len());
+    let differ =
+        (0..plain.as_array().unwrap().len()).filter(|k| stiffness(&plain, *k) != stiffness(&changed, *k)).count();
+    assert!(differ > 0, "{changed}");
+    let bones = json(&["inspect", &words(&rigged), "--json"])["file"]["bones"].clone();
+    assert!(bones.as_array().unwrap().iter().all(|b| b["joint"].is_null() || b["joint_from"] == "file"), "{bones}");
+    assert!(refused(&["rig", "hand.urdf", "-o", &words(&rigged)]).contains("holds no character"));
+}
+
+#[test]
+fn every_character_is_inspected_and_simulated() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(std::path::PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let mut files: Vec<_> = ["gltf", "gltf/RiggedFigure-separate"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(assets.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "glb" || e == "gltf"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= 11, "{files:?}");
+    for path in files {
+        let path = path.to_str().unwrap();
+        if path.ends_with("SimpleMorph.gltf") {
+            assert!(refused(&["inspect", path, "--json"]).contains("file/nothing"));
+            assert!(refused(&["simulate", path, "--seconds", "10", "--json"]).contains("file/nothing"));
+            continue;
+        }
+        let told = json(&["inspect", path, "--json"]);
+        let bones = told["file"]["bones"].as_array().unwrap();
+        assert_eq!(bones.len(), told["bodies"].as_array().unwrap().len(), "{path}");
+        assert!(bones.iter().all(|b| b["mass"].as_f64().unwrap() > 0.0), "{path}");
+        let run = json(&["simulate", path, "--seconds", "10", "--json"]);
+        assert_eq!((&run["finite"], &run["fallbacks"]), (&Value::Bool(true), &Value::from(0)), "{path}");
+        assert!(run["max_joint_gap"].as_f64().unwrap() < 1e-9, "{path}: {}", run["max_joint_gap"]);
+    }
+}

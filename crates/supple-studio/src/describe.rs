@@ -5,7 +5,7 @@ use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
 use supple::{Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
-use supple_assets::{DrawnMesh, Note};
+use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
 
 #[derive(Serialize)]
 struct Description<'a> {
@@ -26,6 +26,8 @@ struct Description<'a> {
     meshes: Vec<MeshLine<'a>>,
     /// What was changed, guessed or left out of a file.
     notes: Vec<NoteLine<'a>>,
+    /// By body: the bone of a character, with what may be changed of it; empty when the scene is none.
+    bones: Vec<BoneTold>,
     scenes: Vec<SceneLine>,
     solvers: Vec<SolverLine>,
     /// Names of the stages whose times a frame tells.
@@ -122,6 +124,8 @@ struct SolverLine {
 pub(crate) struct Dress {
     pub(crate) meshes: Vec<DrawnMesh>,
     pub(crate) notes: Vec<Note>,
+    /// The character, whose bones may be changed.
+    pub(crate) character: Option<Character>,
 }
 
 /// A mesh in world coordinates at the start, flat lists.
@@ -195,6 +199,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         floor: floor(model),
         meshes: dress.meshes.iter().map(mesh).collect(),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
+        bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
         scenes: scenes.collect(),
         solvers: Solver::choices()
             .iter()

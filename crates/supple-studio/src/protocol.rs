@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use supple_assets::BoneChange;
 
 /// Version of the protocol, told with every scene and in every frame.
 pub(crate) const PROTOCOL: u16 = 1;
@@ -52,6 +53,8 @@ pub(crate) enum Request {
     Steer { values: Option<Vec<f64>> },
     /// Open a built-in scene.
     Open { scene: String },
+    /// Change a bone of the character: its model is made anew, in the present pose.
+    Bone { bone: String, change: BoneChange },
     /// Go to a step of a take.
     Seek { take: usize, step: u64 },
     /// Give a take a name.
@@ -73,10 +76,11 @@ pub(crate) enum Request {
 impl Request {
     /// Whether it adds something to the takes that only a person or a device could do again.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Delete, Drag, Pin, Redo, Rename, Set, Steer, Targets, Undo};
+        use Request::{Bone, Delete, Drag, Pin, Redo, Rename, Set, Steer, Targets, Undo};
         matches!(
             self,
-            Delete { .. }
+            Bone { .. }
+                | Delete { .. }
                 | Drag { .. }
                 | Pin { .. }
                 | Redo

@@ -20,9 +20,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use supple::TakeError;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
 use supple::timeline::file as takes;
+use supple::{TakeError, Work};
+use supple_assets::{BakeSettings, Recording, bake_scene};
 use tokio::sync::{mpsc, oneshot};
 
 /// The page, as built by `build.rs`.
@@ -173,6 +174,8 @@ impl Studio {
             .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
             .route("/socket", get(socket))
             .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
+            .route("/baked.glb", get(baked))
+            .route("/rig.toml", get(rig))
             .route("/compare/{take}/{other}", get(compare))
             .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
             .layer(middleware::from_fn(guard))
@@ -276,7 +279,7 @@ async fn copy(desk: &Desk, purpose: Purpose) -> Option<Copied> {
 }
 
 async fn save(State(desk): State<Arc<Desk>>) -> Response {
-    let Some(Copied { scene, timeline, take, build }) = copy(&desk, Purpose::Save).await else { return stopped() };
+    let Some(Copied { scene, timeline, take, build, .. }) = copy(&desk, Purpose::Save).await else { return stopped() };
     let name = scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
     let made = tokio::task::spawn_blocking(move || takes::write(&timeline, take, &build)).await;
     let Ok(bytes) = made else { return stopped() };
@@ -301,6 +304,59 @@ async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) ->
     match answer.await {
         Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
         Ok(Err((code, text))) => (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+        Err(_) => stopped(),
+    }
+}
+
+/// The present take as an animation: on the nodes of the character's file, or of one made for the scene.
+async fn baked(State(desk): State<Arc<Desk>>) -> Response {
+    let Some(copied) = copy(&desk, Purpose::Look).await else { return stopped() };
+    let headers = [
+        (header::CONTENT_TYPE, "model/gltf-binary"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"directed.glb\""),
+    ];
+    match tokio::task::spawn_blocking(move || bake(&copied)).await {
+        Ok(Ok(bytes)) => (headers, bytes).into_response(),
+        Ok(Err(error)) => (StatusCode::BAD_REQUEST, refusal("studio/take", error.to_string())).into_response(),
+        Err(_) => stopped(),
+    }
+}
+
+/// Does the take again, and writes what it was.
+fn bake(copied: &Copied) -> Result<Vec<u8>, TakeError> {
+    let Copied { scene, timeline, take, character, .. } = copied;
+    let (model, settings) = (&scene.model, BakeSettings::default());
+    let mut work = Work::new(model);
+    let mut recording = Recording::default();
+    let mut moment = timeline.seek(model, *take, 0, &mut work)?;
+    recording.add(model, &moment.input, &moment.state, None);
+    while moment.step < timeline.takes()[*take].end() {
+        let outcome = timeline.advance(model, *take, &mut moment, &mut work)?;
+        recording.add(model, &moment.input, &moment.state, Some(&outcome.report));
+    }
+    let name = &timeline.takes()[*take].name;
+    Ok(match character {
+        Some(character) => character.bake(model, &recording, name, &settings).bytes,
+        None => bake_scene(model, &recording, name, &settings).bytes,
+    })
+}
+
+/// The rig of the character as a scene file.
+async fn rig(State(desk): State<Arc<Desk>>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if desk.commands.send(Command::Rig(reply)).await.is_err() {
+        return stopped();
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "application/toml"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"scene.toml\""),
+    ];
+    match answer.await {
+        Ok(Some(text)) => (headers, text).into_response(),
+        Ok(None) => {
+            let text = "the scene is no character of a file".to_owned();
+            (StatusCode::NOT_FOUND, refusal("studio/scene", text)).into_response()
+        }
         Err(_) => stopped(),
     }
 }

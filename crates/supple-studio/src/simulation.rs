@@ -27,7 +27,7 @@ use supple::{
     BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target,
     Timeline, Twist, Watch, Work, step,
 };
-use supple_assets::{Character, FileError, Imported};
+use supple_assets::{BoneChange, Character, FileError, Imported};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -53,8 +53,8 @@ const PACE_WINDOW: Duration = Duration::from_millis(500);
 pub enum Opening {
     /// A scene at its start.
     Scene(Scene),
-    /// A scene that a file gave, with what is drawn around its bodies.
-    File(Box<Imported>),
+    /// A scene that a file gave, with what is drawn around its bodies, and the character whose bones may be changed, if it is one.
+    File(Box<Imported>, Option<Box<Character>>),
     /// Takes, at the end of the one that was being looked at.
     Takes(Scene, TakeFile),
 }
@@ -64,7 +64,7 @@ impl Opening {
     pub fn model(&self) -> &Model {
         match self {
             Opening::Scene(scene) | Opening::Takes(scene, _) => &scene.model,
-            Opening::File(file) => &file.scene.model,
+            Opening::File(file, _) => &file.scene.model,
         }
     }
 
@@ -86,7 +86,7 @@ impl Opening {
         let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
         let imported = character.imported(name).map_err(told)?;
         Opening::check_size(imported.scene.model.bodies().len())?;
-        Ok(Opening::File(Box::new(imported)))
+        Ok(Opening::File(Box::new(imported), Some(Box::new(character))))
     }
 
     /// Opens the bytes of a `.take` file.
@@ -124,6 +124,8 @@ pub(crate) enum Command {
     Gone { client: u64 },
     /// A copy of the takes.
     Copy(Purpose, oneshot::Sender<Copied>),
+    /// The rig of the character as a scene file; `None`: the scene is no character.
+    Rig(oneshot::Sender<Option<String>>),
     /// A file replaces scene and takes.
     Load(Box<Opening>, oneshot::Sender<Result<(), (String, String)>>),
     /// The studio ends. Tells whether a journal is left behind.
@@ -145,6 +147,8 @@ pub(crate) struct Copied {
     pub(crate) timeline: Timeline,
     pub(crate) take: usize,
     pub(crate) build: String,
+    /// The character whose nodes the motion belongs to.
+    pub(crate) character: Option<Character>,
 }
 
 /// How a studio ended.
@@ -275,6 +279,8 @@ struct Stage {
     moved_by: Solver,
     /// What the corrections of a step may take.
     budget: Option<Budget>,
+    /// What undoing the stage as a whole would undo, unless it is the opening of its scene.
+    begun_by: Option<String>,
     /// What is to be said when the scene is first shown.
     greeting: Option<String>,
     report: Report,
@@ -400,12 +406,17 @@ impl Simulation {
             },
             Command::Gone { client } => self.stage.drags.retain(|(owner, _), _| *owner != client),
             Command::Copy(purpose, reply) => {
-                let Stage { scene, timeline, take, .. } = &self.stage;
+                let Stage { scene, timeline, take, dress, .. } = &self.stage;
                 let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
-                let _ = reply.send(Copied { scene, timeline, take: *take, build });
+                let _ = reply.send(Copied { scene, timeline, take: *take, build, character: dress.character.clone() });
                 if purpose == Purpose::Save {
                     self.touched = false;
                 }
+            }
+            Command::Rig(reply) => {
+                let character = self.stage.dress.character.as_ref();
+                let name = |c: &Character| c.source().file_name().map(|n| n.to_string_lossy().into_owned());
+                let _ = reply.send(character.map(|c| c.scene_file(&name(c).unwrap_or_default())));
             }
             Command::Load(opening, reply) => {
                 let _ = reply.send(self.open(*opening));
@@ -424,6 +435,37 @@ impl Simulation {
         self.publish_all();
         self.tell_if_stored();
         self.greet();
+        Ok(())
+    }
+
+    /// A bone is changed: the model is made anew, in the present pose and with the present settings.
+    fn change_bone(&mut self, bone: &str, change: &BoneChange) -> Result<(), Refused> {
+        let stage = &self.stage;
+        let Some(mut character) = stage.dress.character.clone() else {
+            return Err(("studio/value", "the scene is no character of a file: it has no bones to change".into()));
+        };
+        character.change(bone, change).map_err(|what| ("studio/value", format!("{bone}: {what}")))?;
+        let name = stage.scene.name.clone();
+        let told = |e: FileError| ("studio/value", e.to_string());
+        let mut file = character.imported(&name).map_err(told)?;
+        if let Some((_, clip)) = name.rsplit_once('#')
+            && let Some(scene) = file.clip(clip).cloned().and_then(|clip| file.following(&clip))
+        {
+            file.scene = scene;
+            file.scene.name = name;
+        }
+        file.scene.state.bodies.clone_from(&stage.now.state.bodies);
+        file.scene.state.recount_turns(&file.scene.model);
+        let Input { targets, wrenches, joints, .. } = std::mem::take(&mut file.scene.input);
+        file.scene.input = Input { targets, wrenches, joints, ..stage.settings.clone() };
+        let (hold, script, pins) = (stage.hold, stage.script, stage.pins.clone());
+        let playing = self.playing;
+        self.open(Opening::File(Box::new(file), Some(Box::new(character))))
+            .map_err(|(_, text)| ("studio/value", text))?;
+        self.playing = playing;
+        self.touched = true;
+        (self.stage.hold, self.stage.script, self.stage.pins) = (hold, script, pins);
+        self.stage.begun_by = Some(format!("change of {bone}"));
         Ok(())
     }
 
@@ -455,6 +497,7 @@ impl Simulation {
                 let opening = Opening::scene(&scene).map_err(|(_, text)| ("studio/scene", text))?;
                 self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
             }
+            Request::Bone { bone, change } => self.change_bone(&bone, &change)?,
             Request::Seek { take, step } => {
                 self.playing = false;
                 self.stage.seek(take, step)?;
@@ -621,9 +664,9 @@ impl Stage {
                 let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
                 (scene, timeline, 0, None)
             }
-            Opening::File(file) => {
+            Opening::File(file, character) => {
                 let Imported { scene, meshes, notes, .. } = *file;
-                dress = Dress { meshes, notes };
+                dress = Dress { meshes, notes, character: character.map(|c| *c) };
                 let (state, said) = posing::start(&scene);
                 greeting = said;
                 let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
@@ -658,6 +701,7 @@ impl Stage {
             turns: BTreeMap::new(),
             moved_by: posing::moving_solver(&scene),
             budget: None,
+            begun_by: None,
             greeting,
             report: Report::default(),
             step_micros: 0.0,

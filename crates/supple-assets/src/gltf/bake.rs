@@ -245,7 +245,7 @@ fn reduce(frames: usize, tolerance: f64, error: impl Fn(usize, usize, usize) -> 
 }
 
 /// All buffers as one, the views into them moved accordingly.
-fn merge_buffers(root: &mut Value, document: &Document) -> Vec<u8> {
+pub(super) fn merge_buffers(root: &mut Value, document: &Document) -> Vec<u8> {
     let mut binary: Vec<u8> = Vec::new();
     let mut starts = Vec::new();
     for buffer in &document.container.buffers {
@@ -292,7 +292,7 @@ fn add_animation(root: &mut Value, binary: &mut Vec<u8>, channels: &[Channel], n
 }
 
 /// Adds to a list of the file; its index there.
-fn push(root: &mut Value, list: &str, value: Value) -> usize {
+pub(super) fn push(root: &mut Value, list: &str, value: Value) -> usize {
     if !root[list].is_array() {
         root[list] = json!([]);
     }
@@ -302,12 +302,12 @@ fn push(root: &mut Value, list: &str, value: Value) -> usize {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bounds {
+pub(super) enum Bounds {
     Told,
     Untold,
 }
 
-fn push_floats(
+pub(super) fn push_floats(
     root: &mut Value,
     binary: &mut Vec<u8>,
     values: &[f32],
@@ -329,7 +329,7 @@ fn push_floats(
     push(root, "accessors", accessor)
 }
 
-fn push_indices(root: &mut Value, binary: &mut Vec<u8>, triangles: &[[u32; 3]]) -> usize {
+pub(super) fn push_indices(root: &mut Value, binary: &mut Vec<u8>, triangles: &[[u32; 3]]) -> usize {
     let bytes: Vec<u8> = triangles.iter().flatten().flat_map(|i| i.to_le_bytes()).collect();
     let view = push_view(root, binary, &bytes, Some(34963));
     let accessor = json!({ "bufferView": view, "componentType": 5125, "count": 3 * triangles.len(), "type": "SCALAR" });
@@ -352,7 +352,7 @@ fn pad(bytes: &mut Vec<u8>, with: u8) {
 }
 
 /// Header, JSON, binary chunk.
-fn glb(root: &Value, mut binary: Vec<u8>) -> Vec<u8> {
+pub(super) fn glb(root: &Value, mut binary: Vec<u8>) -> Vec<u8> {
     let mut json = root.to_string().into_bytes();
     pad(&mut json, b' ');
     pad(&mut binary, 0);

@@ -59,6 +59,61 @@ impl Document {
         Ok(all)
     }
 
+    /// Vertices and triangles of a mesh as they stand in the file, in its own coordinates.
+    pub(crate) fn mesh_points(
+        &self,
+        reader: &Reader<'_>,
+        mesh: usize,
+    ) -> Result<(Vec<DVec3>, Vec<[u32; 3]>), FileError> {
+        let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
+        for (k, primitive) in self.root().meshes[mesh].primitives.iter().enumerate() {
+            let place = format!("meshes[{mesh}].primitives[{k}]");
+            let Some((points, corners)) = self.surface(reader, primitive, &place)? else { continue };
+            let first = vertices.len() as u32;
+            vertices.extend(points);
+            triangles.extend(corners.iter().map(|t| t.map(|i| first + i)));
+        }
+        Ok((vertices, triangles))
+    }
+
+    /// Vertices and triangles of a part of a mesh, in its own coordinates; `None`: it has no vertices.
+    #[allow(clippy::type_complexity)]
+    fn surface(
+        &self,
+        reader: &Reader<'_>,
+        primitive: &Primitive,
+        place: &str,
+    ) -> Result<Option<(Vec<DVec3>, Vec<[u32; 3]>)>, FileError> {
+        let Some(&positions) = primitive.attributes.get("POSITION") else { return Ok(None) };
+        let positions = reader.floats(positions, &["VEC3"])?;
+        let count = positions.len() / 3;
+        let indices = match primitive.indices {
+            Some(accessor) => reader.indices(accessor, "SCALAR")?,
+            None => {
+                reader.spend(count)?;
+                (0..count as u32).collect()
+            }
+        };
+        if let Some(index) = indices.iter().find(|index| **index as usize >= count) {
+            let what = format!("an index names vertex {index}, and there are {count}");
+            return Err(
+                FileError::new("file/reference", &self.path, what, "export the file again").at(place.to_owned())
+            );
+        }
+        let triangles: Vec<[u32; 3]> = match primitive.mode.unwrap_or(4) {
+            4 => indices.chunks_exact(3).map(|t| [t[0], t[1], t[2]]).collect(),
+            5 => indices
+                .windows(3)
+                .enumerate()
+                .map(|(k, w)| if k % 2 == 0 { [w[0], w[1], w[2]] } else { [w[1], w[0], w[2]] })
+                .collect(),
+            6 => indices.windows(2).skip(1).map(|w| [indices[0], w[0], w[1]]).collect(),
+            _ => Vec::new(),
+        };
+        let point = |p: &[f32]| DVec3::new(p[0].into(), p[1].into(), p[2].into());
+        Ok(Some((positions.chunks_exact(3).map(point).collect(), triangles)))
+    }
+
     /// The joints of a skin with the matrix that takes a vertex to the world at rest.
     fn skin(&self, reader: &Reader<'_>, skin: usize) -> Result<Vec<(usize, DAffine3)>, FileError> {
         let this = &self.root().skins[skin];
@@ -93,30 +148,9 @@ impl Document {
     ) -> Result<Option<SkinnedMesh>, FileError> {
         let bad =
             |code, what: String| FileError::new(code, &self.path, what, "export the file again").at(place.to_owned());
-        let Some(&positions) = primitive.attributes.get("POSITION") else { return Ok(None) };
-        let positions = reader.floats(positions, &["VEC3"])?;
-        let count = positions.len() / 3;
-        let indices = match primitive.indices {
-            Some(accessor) => reader.indices(accessor, "SCALAR")?,
-            None => {
-                reader.spend(count)?;
-                (0..count as u32).collect()
-            }
-        };
-        if let Some(index) = indices.iter().find(|index| **index as usize >= count) {
-            return Err(bad("file/reference", format!("an index names vertex {index}, and there are {count}")));
-        }
-        let triangles: Vec<[u32; 3]> = match primitive.mode.unwrap_or(4) {
-            5 => indices
-                .windows(3)
-                .enumerate()
-                .map(|(k, w)| if k % 2 == 0 { [w[0], w[1], w[2]] } else { [w[1], w[0], w[2]] })
-                .collect(),
-            6 => indices.windows(2).skip(1).map(|w| [indices[0], w[0], w[1]]).collect(),
-            _ => indices.chunks_exact(3).map(|t| [t[0], t[1], t[2]]).collect(),
-        };
-        let point =
-            |v: usize| DVec3::new(positions[3 * v].into(), positions[3 * v + 1].into(), positions[3 * v + 2].into());
+        let Some((points, triangles)) = self.surface(reader, primitive, place)? else { return Ok(None) };
+        let count = points.len();
+        let point = |v: usize| points[v];
         let (mut first, mut influences, mut vertices) = (vec![0], Vec::new(), Vec::with_capacity(count));
         match skin {
             Some(joints) if primitive.attributes.contains_key("JOINTS_0") => {

@@ -6,9 +6,11 @@ mod bake;
 pub(crate) mod container;
 mod document;
 mod mesh;
+mod physics;
 pub(crate) mod schema;
 mod solids;
 
+pub(crate) use accessor::Reader;
 pub(crate) use animation::Clip;
 pub use bake::{BakeSettings, Baked, bake_scene};
 pub(crate) use document::{Document, rigid};

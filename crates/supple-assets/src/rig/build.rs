@@ -1,6 +1,7 @@
 //! From the plan of a rig to a model: springs from sag and settling time, floors of inertia, filters of what overlaps, a hold for each root.
 
-use super::{Bone, Rig, Turn};
+use super::springs::{Carries, Spring, carries, largest_moment, point_inertia, settling, springs};
+use super::{Bone, Given, Rig, SpringFrom, Turn};
 use crate::gltf::SkinnedMesh;
 use crate::imported::{Carried, DrawnMesh, Imported, Link};
 use crate::{FileError, Note};
@@ -15,45 +16,12 @@ use supple::{
 };
 
 /// Of weights that limbs are held against \[m/s²\].
-const GRAVITY: f64 = 9.81;
-/// A critically damped spring of frequency ω is within 2 % after this over ω: (1 + x) e⁻ˣ = 0.02.
-const CRITICAL: f64 = 5.834;
+pub(super) const GRAVITY: f64 = 9.81;
 /// How fast a body follows its clip at strength 1, and its turning \[rad/s\]: soft enough to be pushed aside, fast enough to look.
 const FOLLOW: f64 = 7.0;
 const FOLLOW_TURN: f64 = 33.0;
 /// How far the hold of a root gives way under the whole character \[m\].
 const HOLD_SAG: f64 = 0.01;
-
-/// What hangs on a joint.
-#[derive(Clone, Copy, Debug)]
-struct Carries {
-    /// \[kg\]
-    mass: f64,
-    /// Centre of mass \[m\].
-    centre: DVec3,
-    /// About the joint, world axes \[kg·m²\].
-    inertia: DMat3,
-}
-
-/// Spring and damper of a joint.
-#[derive(Clone, Copy, Debug)]
-struct Spring {
-    stiffness: f64,
-    damping: f64,
-    /// The largest moment of what it carries \[kg·m²\].
-    inertia: f64,
-    /// The largest torque of its weight \[N·m\].
-    load: f64,
-    /// The torque that holds what it carries in the pose at rest, world axes \[N·m\].
-    holding: DVec3,
-}
-
-impl Carries {
-    /// The torque about a point that holds it against its weight: `−r × m g` \[N·m\].
-    fn holding(&self, about: DVec3) -> DVec3 {
-        (self.centre - about).cross(DVec3::Y * (self.mass * GRAVITY))
-    }
-}
 
 impl Rig {
     /// The model, its start and what draws it.
@@ -65,15 +33,20 @@ impl Rig {
                 first.map_or((e.to_string(), String::new()), |p| (format!("{}: {}", p.part, p.what), p.remedy.clone()));
             FileError::new("file/model", path, what, remedy)
         };
-        let model = self.model(&[]).map_err(wrong)?;
+        let carries = carries(&self.bones);
+        let springs = springs(&self.bones, &carries, GRAVITY / HOLD_SAG);
+        let model = self.model(&[], &carries, &springs).map_err(wrong)?;
         let overlaps = overlaps(&model);
-        let model = if overlaps.is_empty() { model } else { self.model(&overlaps).map_err(wrong)? };
+        let model =
+            if overlaps.is_empty() { model } else { self.model(&overlaps, &carries, &springs).map_err(wrong)? };
         if !overlaps.is_empty() {
             let text = format!("{} pairs of shapes overlap at rest and do not touch each other", overlaps.len());
             notes.push(Note { code: "import/overlap", part: "scene".into(), text });
         }
-        let state = model.start();
-        let carries = carries(&self.bones);
+        let mut state = model.start();
+        for (body, bone) in state.bodies.iter_mut().zip(&self.bones) {
+            body.velocity = bone.velocity;
+        }
         let mut input = Input { targets: vec![None; model.trackers().len()], ..Input::default() };
         for (tracker, target) in model.trackers().iter().zip(&mut input.targets).skip(self.bones.len()) {
             let body = &model.bodies()[tracker.body.index()];
@@ -84,6 +57,14 @@ impl Rig {
             let lifted = DVec3::Y * (carried.mass * GRAVITY / tracker.stiffness);
             let at = Pose::new(rotation::exp(wound) * body.start.rotation, point + lifted);
             *target = Some(Target { pose: at, velocity: Twist::ZERO });
+        }
+        let joints = self.bones.iter().filter(|bone| bone.is_joined()).map(|bone| match &bone.joint {
+            Turn::Given(joint) => joint.motor,
+            _ => None,
+        });
+        let motors = joints.chain(self.loops.iter().map(|l| l.joint.motor));
+        for (k, (_, target)) in motors.enumerate().filter_map(|(k, motor)| Some((k, motor?))) {
+            input.joint_mut(&model, k).servo = Some(target);
         }
         let links = self.bones.iter().zip(model.bodies()).map(|(bone, body)| Link {
             name: bone.name.clone(),
@@ -105,15 +86,23 @@ impl Rig {
         Ok(Imported { source: path.to_owned(), scene, links, clips, meshes, notes })
     }
 
-    fn model(&self, overlaps: &[(BodyId, BodyId)]) -> Result<Model, ModelError> {
+    fn model(
+        &self,
+        overlaps: &[(BodyId, BodyId)],
+        carries: &[Carries],
+        springs: &[Spring],
+    ) -> Result<Model, ModelError> {
         let mut builder = ModelBuilder::new();
         let bodies: Vec<BodyId> = self.bones.iter().map(|bone| builder.body(body(bone))).collect();
-        let carries = carries(&self.bones);
-        for (i, bone) in self.bones.iter().enumerate() {
-            if let Some(parent) = bone.parent {
-                let spring = spring(bone, &carries[i]);
-                builder.joint(joint(bone, &self.bones[parent], bodies[i], bodies[parent], spring));
-            }
+        for (i, bone) in self.bones.iter().enumerate().filter(|(_, bone)| bone.is_joined()) {
+            let above = bone.parent.map_or(Pose::IDENTITY, |parent| self.bones[parent].link);
+            let parent = bone.parent.map_or(BodyRef::World, |parent| BodyRef::Id(bodies[parent]));
+            builder.joint(joint(bone, above, bodies[i], parent, springs[i]));
+        }
+        for closing in &self.loops {
+            let parent = closing.parent.map_or(BodyRef::World, |parent| BodyRef::Id(bodies[parent]));
+            let spring = closing.joint.spring;
+            builder.joint(given(&closing.name, &closing.joint, bodies[closing.child], parent, spring));
         }
         // By body, in order: what follows clips. Then one hold for each root.
         for (i, bone) in self.bones.iter().enumerate() {
@@ -136,7 +125,7 @@ impl Rig {
                 rotation_damping,
             });
         }
-        for (i, bone) in self.bones.iter().enumerate().filter(|(_, bone)| bone.parent.is_none()) {
+        for (i, bone) in self.bones.iter().enumerate().filter(|(_, bone)| bone.held && !bone.is_joined()) {
             let Carries { mass, inertia, .. } = carries[i];
             let moment = largest_moment(inertia);
             // k = m g / sag; critical damping
@@ -160,7 +149,21 @@ impl Rig {
         for (a, b) in overlaps {
             builder.no_collision(*a, *b);
         }
+        for (a, b) in &self.apart {
+            builder.no_collision(bodies[*a], bodies[*b]);
+        }
         builder.build()
+    }
+
+    /// Sag and settling time of joints whose springs the file gives.
+    pub(super) fn tell_springs(&mut self) {
+        let springs = springs(&self.bones, &carries(&self.bones), GRAVITY / HOLD_SAG);
+        for (bone, spring) in self.bones.iter_mut().zip(springs) {
+            if bone.spring_from == SpringFrom::File && spring.stiffness > 0.0 {
+                bone.sag = (spring.load / spring.stiffness).clamp(1e-4, std::f64::consts::PI);
+                bone.settle = settling(&spring);
+            }
+        }
     }
 
     /// A mesh carried by bodies; `None` when no bone carries any of it.
@@ -207,95 +210,46 @@ fn ending(poses: &[Pose], bodies: usize) -> Ending {
     if near && poses.len() > 2 * bodies { Ending::Repeat } else { Ending::Hold }
 }
 
-/// The body of a bone, its inertia kept from being that of a needle.
+/// The body of a bone.
 fn body(bone: &Bone) -> BodySpec {
     let (centre, inertia) = centre_and_inertia(bone);
-    BodySpec::new(&bone.name)
+    let spec = BodySpec::new(&bone.name)
         .pose(bone.link)
-        .shape_at(bone.shape.clone(), 1.0, bone.link_from_shape)
         .mass(bone.mass)
         .inertia(inertia, centre)
+        .material(bone.material)
+        .collides_with(bone.collides_with);
+    bone.shapes.iter().fold(spec, |spec, placed| spec.shape_at(placed.shape.clone(), 1.0, placed.link_from_shape))
 }
 
-/// Centre of mass and inertia of a bone in its frame. No principal moment is below a tenth of the largest: thin bones would spin about
-/// themselves too easily.
-fn centre_and_inertia(bone: &Bone) -> (DVec3, DMat3) {
-    let place = bone.link_from_shape;
-    let Ok(solid) = bone.shape.solid() else {
-        return (place.translation, DMat3::IDENTITY * bone.mass); // the builder tells what is wrong with the shape
-    };
-    let turned = rotation::turned_inertia(place.rotation, solid.inertia * (bone.mass / solid.volume));
-    let (moments, axes) = super::fit::eigen(turned);
-    let floored = moments.max(DVec3::splat(0.1 * moments.x));
-    let inertia = axes * DMat3::from_diagonal(floored) * axes.transpose();
-    (place.transform_point(solid.centre), inertia)
-}
-
-/// What each joint carries, leaves to roots.
-fn carries(bones: &[Bone]) -> Vec<Carries> {
-    let about = |p: DVec3, mass: f64| {
-        (DMat3::from_diagonal(DVec3::splat(p.length_squared())) - DMat3::from_cols(p * p.x, p * p.y, p * p.z)) * mass
-    };
-    // Mass, first moment and inertia about the world's origin add up.
-    let mut sums: Vec<(f64, DVec3, DMat3)> = bones
-        .iter()
-        .map(|bone| {
-            let (centre, inertia) = centre_and_inertia(bone);
-            let at = bone.link.transform_point(centre);
-            let inertia = rotation::turned_inertia(bone.link.rotation, inertia) + about(at, bone.mass);
-            (bone.mass, at * bone.mass, inertia)
-        })
-        .collect();
-    for i in (0..bones.len()).rev() {
-        if let Some(parent) = bones[i].parent {
-            let (mass, moment, inertia) = sums[i];
-            let sum = &mut sums[parent];
-            *sum = (sum.0 + mass, sum.1 + moment, sum.2 + inertia);
-        }
+/// Centre of mass and inertia of a bone in its frame. Unless they are given, those of its shapes; no principal moment is then below a
+/// tenth of the largest: thin bones would spin about themselves too easily.
+pub(super) fn centre_and_inertia(bone: &Bone) -> (DVec3, DMat3) {
+    if let Some(spread) = bone.spread {
+        return (spread.centre, spread.inertia * bone.mass);
     }
-    let about_joint = |bone: &Bone, (mass, moment, inertia): (f64, DVec3, DMat3)| {
-        let centre = moment / mass;
-        let at_centre = inertia - about(centre, mass);
-        Carries { mass, centre, inertia: at_centre + about(centre - bone.link.translation, mass) }
-    };
-    bones.iter().zip(sums).map(|(bone, sum)| about_joint(bone, sum)).collect()
+    let solids = || bone.shapes.iter().filter_map(|placed| Some((placed.link_from_shape, placed.shape.solid().ok()?)));
+    let volume: f64 = solids().map(|(_, solid)| solid.volume).sum();
+    if volume <= 0.0 {
+        return (DVec3::ZERO, DMat3::IDENTITY * (0.01 * bone.mass)); // a ball of 16 cm; the builder tells what is wrong with a shape
+    }
+    let centre =
+        solids().map(|(place, solid)| place.transform_point(solid.centre) * solid.volume).sum::<DVec3>() / volume;
+    let mut inertia = DMat3::ZERO;
+    for (place, solid) in solids() {
+        let off = place.transform_point(solid.centre) - centre;
+        inertia += rotation::turned_inertia(place.rotation, solid.inertia) + point_inertia(off, solid.volume);
+    }
+    let (moments, axes) = super::fit::eigen(inertia * (bone.mass / volume));
+    let floored = moments.max(DVec3::splat(0.1 * moments.x));
+    (centre, axes * DMat3::from_diagonal(floored) * axes.transpose())
 }
 
-fn largest_moment(inertia: DMat3) -> f64 {
-    super::fit::eigen(inertia).0.x
-}
-
-/// Stiffness and damping by what they do.
-///
-/// Held level, what a joint carries turns it by `sag = τ / k`, `τ = m g r`; so k = τ / sag. Let go, it comes to rest like one mass on one
-/// spring of frequency `ω = √(k/I)`: with critical damping after 5.83/ω. Asked to settle faster, it must be stiffer, `k = I (5.83/T)²`;
-/// asked to take longer, it is damped less, so that its swings die away by `e^(−ζωT) = 0.02`.
-fn spring(bone: &Bone, carries: &Carries) -> Spring {
-    let holding = carries.holding(bone.link.translation);
-    let lever = carries.centre - bone.link.translation;
-    let (lever, inertia) = match bone.joint {
-        Turn::Hinge { axis, .. } => (lever.reject_from_normalized(axis).length(), axis.dot(carries.inertia * axis)),
-        Turn::Ball { .. } => (lever.length(), largest_moment(carries.inertia)),
-    };
-    let load = carries.mass * GRAVITY * lever;
-    let stiffness = (load / bone.sag.max(1e-4)).max(inertia * (CRITICAL / bone.settle.max(1e-3)).powi(2));
-    let omega = (stiffness / inertia).sqrt();
-    let ratio = (f64::ln(50.0) / (omega * bone.settle)).clamp(0.05, 1.0);
-    // Within 2 % both laws agree at ratio 1; between, the slower of the two is meant.
-    Spring { stiffness, damping: 2.0 * ratio * (stiffness * inertia).sqrt(), inertia, load, holding }
-}
-
-fn joint(bone: &Bone, above: &Bone, child: BodyId, parent: BodyId, spring: Spring) -> JointSpec {
+/// The joint of a bone on what is above it, whose frame at rest is `above`.
+fn joint(bone: &Bone, above: Pose, child: BodyId, parent: BodyRef, spring: Spring) -> JointSpec {
     // A limit gives way by a degree under the weight, and is at least as stiff again as the spring.
     let stiffness = spring.stiffness + spring.load / f64::to_radians(1.0);
     let limits = Limits { stiffness, damping: (stiffness * spring.inertia).sqrt(), ..Limits::default() };
-    let at_rest = |rest: DQuat| RotationSpring {
-        stiffness: spring.stiffness,
-        damping: spring.damping,
-        rest,
-        ..RotationSpring::default()
-    };
-    let spec = |mask| JointSpec::new(&bone.name, mask, child, BodyRef::Id(parent));
     let (mask, frame, middle, limits) = match bone.joint {
         Turn::Hinge { axis, range } => {
             let frame = rotation::between(DVec3::X, axis);
@@ -304,19 +258,46 @@ fn joint(bone: &Bone, above: &Bone, child: BodyId, parent: BodyId, spring: Sprin
         Turn::Ball { frame, middle, swing, twist } => {
             (JointMask::BALL, frame, middle, Limits { angle: Some(twist), swing: Some(swing), ..limits })
         }
+        Turn::Given(joint) => {
+            let spring = match bone.spring_from {
+                SpringFrom::File => joint.spring,
+                SpringFrom::Asked => wound(bone, above.rotation * joint.parent.rotation, joint.at_rest, spring),
+            };
+            return given(&bone.name, &joint, child, parent, spring);
+        }
     };
+    // The child's frame at rest, seen from the parent's, is turned back by the middle of the range.
     let world = Pose::new(frame, bone.link.translation);
     let turned = Pose::new(frame * DQuat::from_rotation_z(middle), bone.link.translation);
-    // The child's frame at rest, seen from the parent's, is turned back by the middle of the range. The spring is wound up by what it
-    // carries, so that this pose is the one it holds: −k φ = holding, φ from the slack rotation to this one.
-    let wound = (turned.rotation.conjugate() * spring.holding) / spring.stiffness;
-    let wound = match bone.joint {
-        Turn::Hinge { .. } => DVec3::X * wound.x,
-        Turn::Ball { .. } => wound,
+    JointSpec::new(&bone.name, mask, child, parent)
+        .frames(bone.link.inverse().then(world), above.inverse().then(turned))
+        .rotation_spring(wound(bone, turned.rotation, DQuat::from_rotation_z(-middle), spring))
+        .limits(limits)
+}
+
+/// A spring wound up by what it carries, so that the pose at rest is the one it holds: `−k φ = holding`, φ from the slack rotation to that of rest.
+/// `parent` is the parent's frame of the joint in the world, `at_rest` the child's seen from it.
+fn wound(bone: &Bone, parent: DQuat, at_rest: DQuat, spring: Spring) -> RotationSpring {
+    let mut wound = (parent.conjugate() * spring.holding) / spring.stiffness;
+    if let Some(axis) = bone.axis() {
+        wound = wound.project_onto_normalized(parent.conjugate() * axis);
+    }
+    let rest = rotation::exp(wound) * at_rest;
+    RotationSpring { stiffness: spring.stiffness, damping: spring.damping, rest, ..RotationSpring::default() }
+}
+
+/// A joint as a file has it.
+fn given(name: &str, joint: &Given, child: BodyId, parent: BodyRef, spring: RotationSpring) -> JointSpec {
+    let spec = JointSpec::new(name, joint.mask, child, parent)
+        .frames(joint.child, joint.parent)
+        .rotation_spring(spring)
+        .slide_spring(joint.slide)
+        .limits(joint.limits);
+    let spec = match joint.motor {
+        Some((motor, _)) => spec.motor(motor),
+        None => spec,
     };
-    let slack = rotation::exp(wound) * DQuat::from_rotation_z(-middle);
-    let frames = (bone.link.inverse().then(world), above.link.inverse().then(turned));
-    spec(mask).frames(frames.0, frames.1).rotation_spring(at_rest(slack)).limits(limits)
+    if joint.collide { spec.collide() } else { spec }
 }
 
 /// Pairs of bodies that overlap at the start.

@@ -2,7 +2,7 @@
 
 use crate::gltf::SkinnedMesh;
 use glam::{DMat3, DQuat, DVec3};
-use supple::maths::rotation;
+use supple::maths::{rotation, singular};
 use supple::model::shape;
 use supple::{Pose, Shape};
 
@@ -32,8 +32,17 @@ pub(crate) fn lowest(shape: &Shape, place: &Pose) -> f64 {
             let end = DVec3::X * (0.5 * length);
             height(end).min(height(-end)) - radius
         }
-        Shape::Hull { points } => points.iter().map(|p| height(*p)).fold(f64::INFINITY, f64::min),
-        _ => place.translation.y,
+        Shape::Cuboid { size } => {
+            let down = place.rotation.conjugate() * DVec3::Y;
+            place.translation.y - 0.5 * (down.abs() * *size).element_sum()
+        }
+        Shape::Cylinder { length, radius } => {
+            let axis = place.rotation * DVec3::X;
+            place.translation.y - 0.5 * length * axis.y.abs() - radius * (1.0 - axis.y * axis.y).max(0.0).sqrt()
+        }
+        Shape::Hull { points } | Shape::Mesh { vertices: points, .. } => {
+            points.iter().map(|p| height(*p)).fold(f64::INFINITY, f64::min)
+        }
     }
 }
 
@@ -74,35 +83,13 @@ fn principal(points: &[DVec3]) -> (DVec3, DMat3, DVec3) {
     (centre, vectors, DVec3::new(values.x.max(0.0).sqrt(), values.y.max(0.0).sqrt(), values.z.max(0.0).sqrt()))
 }
 
-/// Eigenvalues, largest first, and eigenvectors of a symmetric matrix, by Jacobi rotations.
-pub(crate) fn eigen(mut m: DMat3) -> (DVec3, DMat3) {
-    let mut v = DMat3::IDENTITY;
-    for _ in 0..12 {
-        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
-            let off = m.col(q)[p];
-            if off == 0.0 {
-                continue;
-            }
-            // tan 2φ = 2 m_pq / (m_qq − m_pp); the smaller angle
-            let theta = 0.5 * (m.col(q)[q] - m.col(p)[p]) / off;
-            let t = theta.signum() / (theta.abs() + (1.0 + theta * theta).sqrt());
-            let t = if theta == 0.0 { 1.0 } else { t };
-            let c = 1.0 / (1.0 + t * t).sqrt();
-            let s = t * c;
-            let mut turn = DMat3::IDENTITY;
-            turn.col_mut(p)[p] = c;
-            turn.col_mut(q)[q] = c;
-            turn.col_mut(q)[p] = s;
-            turn.col_mut(p)[q] = -s;
-            m = turn.transpose() * m * turn;
-            v *= turn;
-        }
-    }
+/// Eigenvalues, largest first, and eigenvectors of a symmetric matrix, as the columns of a rotation.
+pub(crate) fn eigen(m: DMat3) -> (DVec3, DMat3) {
+    let (values, axes) = singular::eigen(m);
     let mut order = [0, 1, 2];
-    order.sort_by(|a, b| m.col(*b)[*b].total_cmp(&m.col(*a)[*a]));
-    let [a, b, _] = order;
-    let (x, y) = (v.col(a), v.col(b));
-    (DVec3::from_array(order.map(|k| m.col(k)[k])), DMat3::from_cols(x, y, x.cross(y)))
+    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+    let (x, y) = (axes.col(order[0]), axes.col(order[1]));
+    (DVec3::from_array(order.map(|k| values[k])), DMat3::from_cols(x, y, x.cross(y)))
 }
 
 /// A capsule along an axis: its radius is the middle one of the points' distances from the axis through their middle, so that as much
@@ -134,20 +121,29 @@ fn capsule(points: &[DVec3], axis: DVec3, smallest: f64) -> Option<(f64, Fitted)
     Some((error, Fitted { shape, place: Pose::new(rotation::between(DVec3::X, axis), middle), volume }))
 }
 
-/// The hull of the points that lie furthest in a fixed set of directions.
-fn hull(points: &[DVec3], centre: DVec3, axes: DMat3) -> Option<Fitted> {
+/// The points that lie furthest in a fixed set of directions along and between these axes.
+pub(crate) fn outermost(points: &[DVec3], axes: DMat3) -> Vec<DVec3> {
     let mut corners: Vec<DVec3> = Vec::with_capacity(HULL_CORNERS);
     for i in -1..=1i32 {
         for j in -1..=1i32 {
             for k in -1..=1i32 {
                 let direction = axes * DVec3::new(i.into(), j.into(), k.into());
-                let furthest = points.iter().max_by(|a, b| a.dot(direction).total_cmp(&b.dot(direction)))?;
-                if (i, j, k) != (0, 0, 0) && !corners.contains(furthest) {
+                let furthest = points.iter().max_by(|a, b| a.dot(direction).total_cmp(&b.dot(direction)));
+                if let Some(furthest) = furthest
+                    && (i, j, k) != (0, 0, 0)
+                    && !corners.contains(furthest)
+                {
                     corners.push(*furthest);
                 }
             }
         }
     }
+    corners
+}
+
+/// The hull of the points that lie furthest in a fixed set of directions.
+fn hull(points: &[DVec3], centre: DVec3, axes: DMat3) -> Option<Fitted> {
+    let corners = outermost(points, axes);
     let place = Pose::new(DQuat::from_mat3(&axes).normalize(), centre);
     let inward = place.inverse();
     let local: Vec<DVec3> = corners.iter().map(|p| inward.transform_point(*p)).collect();

@@ -114,7 +114,7 @@ pub(super) fn plan(bones: &mut [Bone], directions: &[DVec3], clips: &[Sampled], 
                 (turn, JointFrom::Clips)
             }
             None => {
-                let swing = by_form(&bone.shape);
+                let swing = bone.shapes.first().map_or(0.5, |placed| by_form(&placed.shape));
                 let (turn, _) = ball(along, towards, [swing, swing, 0.5 * swing], 0.0, &seen);
                 (turn, JointFrom::Shape)
             }

@@ -6,14 +6,21 @@ mod build;
 pub(crate) mod fit;
 mod joints;
 mod names;
+mod physics;
+mod springs;
 
 pub use names::Class;
 
 use crate::gltf::{Clip, Document, SkinnedMesh, rigid};
 use crate::{FileError, Note};
-use glam::{DAffine3, DQuat, DVec3};
+use glam::{DAffine3, DMat3, DQuat, DVec3};
 use names::Side;
-use supple::{ObstacleSpec, Pose, Range, Shape, SwingEllipse};
+use supple::model::ServoTarget;
+use supple::model::joint::RotationKind;
+use supple::{
+    JointMask, Limits, Material, Motor, ObstacleSpec, Pose, Range, RotationSpring, Shape, SlideSpring, SwingEllipse,
+    Twist,
+};
 
 /// The plan of a character's physics.
 #[derive(Clone, Debug)]
@@ -24,6 +31,10 @@ pub struct Rig {
     pub floor: Option<f64>,
     /// What stands around.
     pub obstacles: Vec<ObstacleSpec>,
+    /// Joints that close loops; only physics of a file has any.
+    pub(crate) loops: Vec<Loop>,
+    /// Pairs of bones that do not touch each other, by filters of the file.
+    pub(crate) apart: Vec<(usize, usize)>,
     /// By node of the file: the bone that carries it, if any.
     pub(crate) bone_of_node: Vec<Option<usize>>,
     /// The clips as poses of the bones' frames.
@@ -45,26 +56,65 @@ pub struct Bone {
     pub class: Class,
     /// Its frame in the world at rest: the origin of its node, where its joint is.
     pub link: Pose,
-    /// Its shape.
-    pub shape: Shape,
-    /// The shape's frame in the bone's.
-    pub link_from_shape: Pose,
+    /// Its shapes: one that was fitted, or those that the file gives.
+    pub shapes: Vec<BoneShape>,
     /// \[kg\]
     pub mass: f64,
+    /// Where its mass is; `None`: that of its shapes.
+    pub spread: Option<Spread>,
+    /// How its surface rubs and bounces.
+    pub material: Material,
+    /// The groups of obstacles that it touches, a bit each.
+    pub(crate) collides_with: u32,
+    /// At the start; linear part that of its centre of mass.
+    pub velocity: Twist,
     /// How it turns on its parent.
     pub joint: Turn,
     /// Where the joint's kind and limits come from.
     pub joint_from: JointFrom,
+    /// Whether its spring is made from `sag` and `settle`, or that of the file.
+    pub spring_from: SpringFrom,
     /// How far the joint gives way under the weight of all it carries, held level \[rad\].
     pub sag: f64,
-    /// How long it takes to come to rest, to 2 % \[s\].
+    /// How long it takes to come to rest, turned aside alone and let go: until 2 % of the swing is left \[s\].
     pub settle: f64,
     /// How strongly it follows a clip; 1 is the default, 0 not at all.
     pub strength: f64,
+    /// Of a root: whether a spring holds it where it is until it is let go.
+    pub held: bool,
+}
+
+/// A shape and its place in the frame of a bone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoneShape {
+    /// The shape.
+    pub shape: Shape,
+    /// Its frame in the bone's.
+    pub link_from_shape: Pose,
+}
+
+/// Where the mass of a bone is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// In the bone's frame \[m\].
+    pub centre: DVec3,
+    /// About the centre, in the bone's axes, for each kilogram \[m²\].
+    pub inertia: DMat3,
+}
+
+/// Where the spring of a joint comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpringFrom {
+    /// Sag and settling time.
+    Asked,
+    /// Physics that the file itself holds; sag and settling time tell what it does.
+    File,
 }
 
 /// How a bone turns on its parent. Frames are in the world at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // bones are few
 pub enum Turn {
     /// About one axis.
     Hinge {
@@ -84,6 +134,181 @@ pub enum Turn {
         /// About the bone \[rad\].
         twist: Range,
     },
+    /// As the physics of the file has it; of a root: on the world.
+    Given(Given),
+}
+
+/// A joint as the physics of a file has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Given {
+    /// What it holds.
+    pub mask: JointMask,
+    /// Its frame on the bone, in the bone's.
+    pub child: Pose,
+    /// Its frame on the parent, in the parent's; in the world without one.
+    pub parent: Pose,
+    /// The child's frame seen from the parent's at rest.
+    pub at_rest: DQuat,
+    /// Its limits, in its own frames.
+    pub limits: Limits,
+    /// Spring of its rotations.
+    pub spring: RotationSpring,
+    /// Spring of its translations.
+    pub slide: SlideSpring,
+    /// Its motor and what it aims at.
+    pub motor: Option<(Motor, ServoTarget)>,
+    /// Whether the two bones touch each other.
+    pub collide: bool,
+}
+
+/// A joint that closes a loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    pub(crate) name: String,
+    pub(crate) child: usize,
+    pub(crate) parent: Option<usize>,
+    pub(crate) joint: Given,
+}
+
+impl Given {
+    /// The angle about X at rest \[rad\].
+    pub(crate) fn angle_at_rest(&self) -> f64 {
+        2.0 * self.at_rest.x.atan2(self.at_rest.w)
+    }
+
+    /// The same joint told from the other side.
+    fn flipped(&self) -> Given {
+        let turned = |range: Range| Range::new(-range.max, -range.min);
+        let (mut limits, mut spring, mut slide) = (self.limits, self.spring, self.slide);
+        (limits.angle, limits.slide) = (limits.angle.map(turned), limits.slide.map(turned));
+        (spring.rest, spring.rest_turns) = (spring.rest.conjugate(), -spring.rest_turns);
+        slide.rest = -slide.rest;
+        let motor = self.motor.map(|(motor, target)| {
+            let target = match target {
+                ServoTarget::Position { position, rate } => ServoTarget::Position { position: -position, rate: -rate },
+                ServoTarget::Rotation(q) => ServoTarget::Rotation(q.conjugate()),
+                ServoTarget::Rate(rate) => ServoTarget::Rate(-rate),
+            };
+            (motor, target)
+        });
+        Given {
+            child: self.parent,
+            parent: self.child,
+            at_rest: self.at_rest.conjugate(),
+            limits,
+            spring,
+            slide,
+            motor,
+            ..*self
+        }
+    }
+}
+
+/// A bone as people see it: masses in kg, times in s, angles in degrees.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct BoneTold {
+    /// The name of its node.
+    pub name: String,
+    /// What it is.
+    pub class: Class,
+    /// \[kg\]
+    pub mass: f64,
+    /// `hinge`, `ball`, or what a joint of the file holds; `None`: it has none.
+    pub joint: Option<String>,
+    /// Where kind and limits come from.
+    pub joint_from: JointFrom,
+    /// Whether the spring is made from the two numbers below.
+    pub spring_from: SpringFrom,
+    /// How far it gives way, held level \[°\].
+    pub sag: f64,
+    /// How long it takes to come to rest \[s\].
+    pub settle: f64,
+    /// How strongly it follows a clip.
+    pub strength: f64,
+    /// Of a hinge, from rest \[°\].
+    pub range: Option<[f64; 2]>,
+    /// Of a ball: half angles sideways and bending \[°\].
+    pub swing: Option<[f64; 2]>,
+    /// Of a ball \[°\].
+    pub twist: Option<[f64; 2]>,
+}
+
+impl Bone {
+    /// The bone in the units that people use.
+    pub fn told(&self) -> BoneTold {
+        let degrees = f64::to_degrees;
+        // JSON has no infinite ends: a range without them is told as none.
+        let finite = |r: &Range| r.min.is_finite() && r.max.is_finite();
+        let pair = |r: Range, rest: f64| [degrees(r.min - rest), degrees(r.max - rest)];
+        let ellipse = |s: SwingEllipse| [degrees(s.about_y), degrees(s.about_z)];
+        let (kind, range, swing, twist) = match &self.joint {
+            Turn::Hinge { range, .. } => ("hinge".to_owned(), Some(pair(*range, 0.0)), None, None),
+            Turn::Ball { swing, twist, .. } => {
+                ("ball".to_owned(), None, Some(ellipse(*swing)), Some(*twist).filter(finite).map(|t| pair(t, 0.0)))
+            }
+            Turn::Given(joint) => {
+                let (angle, name) = (joint.limits.angle.filter(finite), joint.mask.name());
+                match self.axis() {
+                    Some(_) => (name, angle.map(|r| pair(r, joint.angle_at_rest())), None, None),
+                    None => (name, None, joint.limits.swing.map(ellipse), angle.map(|r| pair(r, 0.0))),
+                }
+            }
+        };
+        let joined = self.is_joined();
+        BoneTold {
+            name: self.name.clone(),
+            class: self.class,
+            mass: self.mass,
+            joint: joined.then_some(kind),
+            joint_from: self.joint_from,
+            spring_from: self.spring_from,
+            sag: degrees(self.sag),
+            settle: self.settle,
+            strength: self.strength,
+            range: range.filter(|_| joined),
+            swing: swing.filter(|_| joined),
+            twist: twist.filter(|_| joined),
+        }
+    }
+
+    /// Where its joint is in the world at rest \[m\].
+    pub fn pivot(&self) -> DVec3 {
+        match &self.joint {
+            Turn::Given(joint) => self.link.transform_point(joint.child.translation),
+            _ => self.link.translation,
+        }
+    }
+
+    /// The one axis that its joint turns about, in the world at rest.
+    pub fn axis(&self) -> Option<DVec3> {
+        match &self.joint {
+            Turn::Hinge { axis, .. } => Some(*axis),
+            Turn::Ball { .. } => None,
+            Turn::Given(joint) => match joint.mask.rotation() {
+                RotationKind::Axis(k) => Some(self.link.rotation * joint.child.rotation * DVec3::AXES[k]),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether its joint turns about all three axes.
+    fn turns_all_ways(&self) -> bool {
+        match &self.joint {
+            Turn::Hinge { .. } => false,
+            Turn::Ball { .. } => true,
+            Turn::Given(joint) => joint.mask.rotation() == RotationKind::Free,
+        }
+    }
+
+    /// Whether it is a root that hangs on the world by a joint.
+    pub fn is_fixed(&self) -> bool {
+        self.parent.is_none() && matches!(self.joint, Turn::Given(_))
+    }
+
+    /// Whether it has a joint.
+    pub fn is_joined(&self) -> bool {
+        self.parent.is_some() || self.is_fixed()
+    }
 }
 
 /// Where the kind and the limits of a joint come from.
@@ -116,6 +341,8 @@ pub(crate) struct Sampled {
 
 /// Density of what no file tells \[kg/m³\]: that of a body that just floats.
 pub(crate) const DENSITY: f64 = 1000.0;
+/// How long a joint takes to come to rest, unless told otherwise \[s\].
+const SETTLE: f64 = 0.5;
 /// Frames per second of a resampled clip.
 const CLIP_RATE: f64 = 60.0;
 /// Nodes times frames that are sampled of all clips together.
@@ -128,6 +355,9 @@ const UNDER: f64 = 0.01;
 
 /// Makes the rig of a file.
 pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) -> Result<Rig, FileError> {
+    if let Some(rig) = physics::make(document, meshes, clips)? {
+        return Ok(rig);
+    }
     let mut notes = Vec::new();
     let candidates = candidates(document, meshes, clips)?;
     let size = size(meshes).max(1e-6);
@@ -202,14 +432,19 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
             parent,
             class,
             link,
-            shape: fitted.shape,
-            link_from_shape: link.inverse().then(fitted.place),
+            shapes: vec![BoneShape { shape: fitted.shape, link_from_shape: link.inverse().then(fitted.place) }],
             mass: fitted.volume, // a volume until the masses are made
+            spread: None,
+            material: Material::default(),
+            collides_with: u32::MAX,
+            velocity: Twist::ZERO,
             joint: Turn::Hinge { axis: DVec3::X, range: Range::new(0.0, 0.0) },
             joint_from: JointFrom::Nothing,
+            spring_from: SpringFrom::Asked,
             sag: sag(class),
-            settle: 0.5,
+            settle: SETTLE,
             strength: 1.0,
+            held: parent.is_none(),
         });
     }
     let shares: Vec<&fit::Share> = order.iter().map(|i| &shares[*i]).collect();
@@ -223,7 +458,8 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         let text = format!("the character is {size:.3} m high: glTF is in metres; scale it if that was not meant");
         notes.push(Note { code: "import/scale", part: "scene".into(), text });
     }
-    Ok(Rig { bones, floor, obstacles: Vec::new(), bone_of_node, clips, notes })
+    let (obstacles, loops, apart) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, clips, notes })
 }
 
 /// The nodes that may become bodies: joints of skins; without any, nodes that clips or physics move.

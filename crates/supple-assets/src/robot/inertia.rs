@@ -2,6 +2,7 @@
 
 use glam::{DMat3, DVec3};
 use supple::maths::rotation::turned_inertia;
+use supple::maths::singular::eigen;
 use supple::{Pose, Shape};
 
 /// Mass, centre of mass and inertia.
@@ -95,49 +96,10 @@ fn point_inertia(p: DVec3, mass: f64) -> DMat3 {
     (DMat3::from_diagonal(DVec3::splat(p.length_squared())) - outer) * mass
 }
 
-/// Eigenvalues and eigenvectors (columns) of a symmetric matrix, by Jacobi's rotations.
-pub(crate) fn eigen(mut m: DMat3) -> (DVec3, DMat3) {
-    let mut axes = DMat3::IDENTITY;
-    for _ in 0..30 {
-        let off = m.y_axis.x.abs().max(m.z_axis.x.abs()).max(m.z_axis.y.abs());
-        let size = m.x_axis.x.abs().max(m.y_axis.y.abs()).max(m.z_axis.z.abs());
-        if off <= 1e-17 * size || !off.is_finite() {
-            break;
-        }
-        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
-            let apq = m.col(q)[p];
-            if apq == 0.0 {
-                continue;
-            }
-            // tan 2θ = 2 a_pq / (a_qq − a_pp), the smaller angle
-            let theta = (m.col(q)[q] - m.col(p)[p]) / (2.0 * apq);
-            let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-            let c = 1.0 / t.hypot(1.0);
-            let s = t * c;
-            let mut turn = DMat3::IDENTITY;
-            turn.col_mut(p)[p] = c;
-            turn.col_mut(q)[q] = c;
-            turn.col_mut(q)[p] = s;
-            turn.col_mut(p)[q] = -s;
-            m = turn.transpose() * m * turn;
-            axes *= turn;
-        }
-    }
-    (DVec3::new(m.x_axis.x, m.y_axis.y, m.z_axis.z), axes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use glam::DQuat;
-
-    #[test]
-    fn eigenvectors_give_the_matrix_back() {
-        let m = DMat3::from_cols_array(&[2.0, 0.3, -0.1, 0.3, 1.0, 0.4, -0.1, 0.4, 5.0]);
-        let (values, axes) = eigen(m);
-        let back = axes * DMat3::from_diagonal(values) * axes.transpose();
-        assert!((back - m).to_cols_array().iter().all(|x| x.abs() < 1e-14));
-    }
 
     #[test]
     fn two_halves_make_the_whole() {

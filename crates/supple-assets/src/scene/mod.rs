@@ -1,17 +1,23 @@
 //! Scene files: a character, what is changed of its rig, what stands around it and what happens to it.
 
 mod schema;
+mod solver;
 mod write;
 
 use crate::rig::Rig;
-use crate::{Character, FileError, Imported, JointFrom, Turn};
+use crate::{Character, FileError, Imported, JointFrom, SpringFrom, Turn};
 use glam::{DQuat, DVec3};
-use schema::{BoneEdit, FloorEdit, JointKind, ObstacleEdit, SceneFile};
+pub use schema::{BoneChange, JointKind};
+use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile};
 use std::ops::Range as Span;
 use std::path::Path;
 use supple::maths::rotation;
-use supple::scenes::Push;
-use supple::{BodyState, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse};
+use supple::model::RotationKind;
+use supple::scenes::{Happenings, Pull, Push};
+use supple::{
+    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse,
+    TrackerId,
+};
 
 /// The JSON schema of scene files, for editors.
 pub fn scene_schema() -> String {
@@ -126,13 +132,10 @@ fn bone_index(rig: &Rig, text: &Text<'_>, name: &toml::Spanned<String>) -> Resul
 
 /// Changes the rig as the file says.
 fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileError> {
-    if let Some(scale) = file.character.mass_scale {
+    if let Some(told) = &file.character.mass_scale {
+        let scale = *told.get_ref();
         if !(scale.is_finite() && scale > 0.0) {
-            return Err(text.wrong(
-                file.character.file.span(),
-                format!("mass_scale is {scale}"),
-                "give a number above 0",
-            ));
+            return Err(text.wrong(told.span(), format!("mass_scale is {scale}"), "give a number above 0"));
         }
         rig.bones.iter_mut().for_each(|bone| bone.mass *= scale);
     }
@@ -150,18 +153,21 @@ fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileErro
             return Err(text.wrong(pattern.span(), what, "`supple inspect` of the character lists its bones"));
         }
     }
-    match file.floor {
-        None | Some(FloorEdit::Present(true)) => {}
-        Some(FloorEdit::Present(false)) => rig.floor = None,
-        Some(FloorEdit::Height(height)) if height.is_finite() => rig.floor = Some(height),
-        Some(FloorEdit::Height(height)) => {
-            return Err(text.wrong(0..0, format!("the floor's height is {height}"), "give metres, or false"));
+    if let Some(floor) = &file.floor {
+        match *floor.get_ref() {
+            FloorEdit::Present(true) => {}
+            FloorEdit::Present(false) => rig.floor = None,
+            FloorEdit::Height(height) if height.is_finite() => rig.floor = Some(height),
+            FloorEdit::Height(height) => {
+                let what = format!("the floor's height is {height}");
+                return Err(text.wrong(floor.span(), what, "give metres, or false"));
+            }
         }
     }
     for obstacle in &file.obstacles {
         rig.obstacles.push(obstacle_spec(obstacle).map_err(|what| {
-            let what = format!("obstacle \"{}\": {what}", obstacle.name);
-            text.wrong(0..0, what, "give one of box, sphere or capsule with positive lengths")
+            let what = format!("obstacle \"{}\": {what}", obstacle.name.get_ref());
+            text.wrong(obstacle.name.span(), what, "give one of box, sphere or capsule with positive lengths")
         })?);
     }
     Ok(())
@@ -181,11 +187,11 @@ fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
         return Err("its place is not finite".into());
     }
     let material = Material { friction: edit.friction.unwrap_or(Material::default().friction), ..Material::default() };
-    Ok(ObstacleSpec::solid(&edit.name, shape).pose(pose).material(material))
+    Ok(ObstacleSpec::solid(edit.name.get_ref(), shape).pose(pose).material(material))
 }
 
 /// What is wrong with the change, if anything.
-pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneEdit) -> Result<(), String> {
+pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result<(), String> {
     let within = |value: Option<f64>, name: &str, low: f64, high: f64| match value {
         Some(x) if !(x.is_finite() && x >= low && x <= high) => {
             Err(format!("{name} is {x}, and must be from {low} to {high}"))
@@ -196,6 +202,9 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneEdit) -> Result<(
     bone.sag = within(change.sag, "sag", 0.001, 180.0)?.map_or(bone.sag, f64::to_radians);
     bone.settle = within(change.settle, "settle", 0.001, 1000.0)?.unwrap_or(bone.settle);
     bone.strength = within(change.strength, "strength", 0.0, 1e6)?.unwrap_or(bone.strength);
+    if change.sag.is_some() || change.settle.is_some() {
+        bone.spring_from = SpringFrom::Asked;
+    }
     let pair = |value: Option<[f64; 2]>, name: &str| match value {
         Some([a, b]) if !(a <= b && a.is_finite() && b.is_finite()) => {
             Err(format!("{name} is {a} … {b}: the lower end comes first"))
@@ -230,7 +239,23 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneEdit) -> Result<(
         _ => {}
     }
     let given = range.is_some() || twist.is_some() || axis.is_some() || swing.is_some() || change.joint.is_some();
+    let hinge = bone.axis().is_some();
     match &mut bone.joint {
+        Turn::Given(joint) => {
+            if axis.is_some() || change.joint.is_some() {
+                return Err("its joint is that of the file: range, or swing and twist, can be given".into());
+            }
+            if range.is_some() && !hinge {
+                return Err("it is no hinge: give swing and twist".into());
+            }
+            if (swing.is_some() || twist.is_some()) && joint.mask.rotation() != RotationKind::Free {
+                return Err("it is no ball: give range".into());
+            }
+            let rest = joint.angle_at_rest();
+            let range = range.map(|r| Range::new(r.min + rest, r.max + rest));
+            joint.limits.angle = range.or(twist).or(joint.limits.angle);
+            joint.limits.swing = swing.or(joint.limits.swing);
+        }
         Turn::Hinge { axis: old_axis, range: old_range } => {
             if swing.is_some() || twist.is_some() {
                 return Err("it is a hinge: give axis and range, or joint = \"ball\"".into());
@@ -254,27 +279,49 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneEdit) -> Result<(
 fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Imported, FileError> {
     let mut imported = character.imported(&text.path.to_string_lossy())?;
     imported.source = text.path.to_owned();
-    let number = |what: String, remedy: &str| text.wrong(0..0, what, remedy);
     let input = &mut imported.scene.input;
     let simulation = &file.simulation;
-    if let Some(dt) = simulation.dt {
+    if let Some(told) = &simulation.dt {
+        let dt = *told.get_ref();
         if !(dt.is_finite() && dt > 0.0 && dt <= 1.0) {
-            return Err(number(format!("dt is {dt}"), "give a length above 0 and up to 1 s"));
+            return Err(text.wrong(told.span(), format!("dt is {dt}"), "give a length above 0 and up to 1 s"));
         }
         input.dt = dt;
     }
-    if let Some(parts) = simulation.substeps {
+    if let Some(told) = &simulation.substeps {
+        let parts = *told.get_ref();
         if !(1..=1000).contains(&parts) {
-            return Err(number(format!("substeps is {parts}"), "give 1 to 1000"));
+            return Err(text.wrong(told.span(), format!("substeps is {parts}"), "give 1 to 1000"));
         }
         input.substeps = parts;
     }
-    if let Some(gravity) = simulation.gravity {
-        if gravity.iter().any(|g| !g.is_finite() || g.abs() > 1e4) {
-            return Err(number("gravity is not finite, or above 10,000 m/s²".into(), "give three numbers in m/s²"));
+    if let Some(told) = &simulation.gravity {
+        if told.get_ref().iter().any(|g| !g.is_finite() || g.abs() > 1e4) {
+            let what = "gravity is not finite, or above 10,000 m/s²";
+            return Err(text.wrong(told.span(), what, "give three numbers in m/s²"));
         }
-        input.gravity = DVec3::from(gravity);
+        input.gravity = DVec3::from(*told.get_ref());
     }
+    for (told, name, into) in [
+        (&simulation.stiffness_scale, "stiffness_scale", &mut input.stiffness_scale),
+        (&simulation.damping_scale, "damping_scale", &mut input.damping_scale),
+    ] {
+        if let Some(told) = told {
+            let scale = *told.get_ref();
+            if !(scale.is_finite() && scale >= 0.0) {
+                return Err(text.wrong(told.span(), format!("{name} is {scale}"), "give a number, 0 or more"));
+            }
+            *into = scale;
+        }
+    }
+    if let Some(contacts) = simulation.contacts {
+        input.contacts = match contacts {
+            ContactsEdit::Off => Contacts::Off,
+            ContactsEdit::Obstacles => Contacts::Obstacles,
+            ContactsEdit::All => Contacts::All,
+        };
+    }
+    input.solver = solver::solver(text, simulation)?;
     if simulation.hold == Some(false) {
         input.targets.fill(None);
     }
@@ -302,21 +349,58 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
         })?;
         imported.scene.name = text.path.to_string_lossy().into_owned();
     }
-    let mut pushes = Vec::new();
-    for push in &file.pushes {
-        let body = bone_index(&character.rig, text, &push.bone)?;
-        let good =
-            push.from.is_finite() && push.to.is_finite() && push.force.iter().all(|f| f.is_finite() && f.abs() < 1e9);
-        if !good {
-            return Err(text.wrong(push.bone.span(), "a time or force is not finite", "give seconds and newtons"));
-        }
-        let body = supple::BodyId(body as u32);
-        pushes.push(Push { body, from: push.from, to: push.to, force: DVec3::from(push.force) });
-    }
-    if !pushes.is_empty() {
-        imported.scene = imported.scene.pushed(pushes);
+    let happenings = happenings(character, text, file, &imported.scene)?;
+    if happenings != Happenings::default() {
+        imported.scene = imported.scene.with(happenings);
     }
     Ok(imported)
+}
+
+/// Pushes, pulls and letting go.
+fn happenings(
+    character: &Character,
+    text: &Text<'_>,
+    file: &SceneFile,
+    scene: &Scene,
+) -> Result<Happenings, FileError> {
+    let mut happenings = Happenings::default();
+    let finite = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite() && x.abs() < 1e9);
+    for push in &file.pushes {
+        let body = BodyId(bone_index(&character.rig, text, &push.bone)? as u32);
+        if !(finite(&[push.from, push.to]) && finite(&push.force)) {
+            return Err(text.wrong(push.bone.span(), "a time or force is not finite", "give seconds and newtons"));
+        }
+        happenings.pushes.push(Push { body, from: push.from, to: push.to, force: DVec3::from(push.force) });
+    }
+    for pull in &file.pulls {
+        let body = BodyId(bone_index(&character.rig, text, &pull.bone)? as u32);
+        // k = m g / 5 cm, critical damping
+        let mass = scene.model.mass();
+        let stiffness = pull.stiffness.unwrap_or(mass * 9.81 / 0.05);
+        if !(finite(&[pull.from, pull.to, stiffness]) && finite(&pull.target) && stiffness >= 0.0) {
+            let what = "a time, place or stiffness is not finite, or negative";
+            return Err(text.wrong(pull.bone.span(), what, "give seconds, metres and N/m"));
+        }
+        let drag = Drag {
+            body,
+            point: DVec3::ZERO,
+            target: DVec3::from(pull.target),
+            target_velocity: DVec3::ZERO,
+            stiffness,
+            damping: 2.0 * (stiffness * mass).sqrt(),
+        };
+        happenings.pulls.push(Pull { drag, from: pull.from, to: pull.to });
+    }
+    if let Some(told) = &file.release {
+        let at = *told.get_ref();
+        if !(at.is_finite() && at >= 0.0) {
+            return Err(text.wrong(told.span(), format!("release is {at}"), "give seconds, 0 or more"));
+        }
+        // Trackers by body come first, then the holds.
+        let holds = character.rig.bones.len()..scene.model.trackers().len();
+        happenings.releases.extend(holds.map(|k| (TrackerId(k as u32), at)));
+    }
+    Ok(happenings)
 }
 
 /// The state in which bones are turned from rest, each with all that hangs on it.

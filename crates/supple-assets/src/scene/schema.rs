@@ -13,10 +13,11 @@ pub(crate) struct SceneFile {
     pub(crate) character: CharacterEdit,
     /// Changes of bones, by name; `*` stands for any letters, `?` for one. Later entries in the order of names win.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, BoneEdit>")]
-    pub(crate) bones: BTreeMap<Spanned<String>, BoneEdit>,
+    #[schemars(with = "BTreeMap<String, BoneChange>")]
+    pub(crate) bones: BTreeMap<Spanned<String>, BoneChange>,
     /// The floor; under the lowest vertex unless told.
-    pub(crate) floor: Option<FloorEdit>,
+    #[schemars(with = "Option<FloorEdit>")]
+    pub(crate) floor: Option<Spanned<FloorEdit>>,
     /// What stands around.
     #[serde(default)]
     pub(crate) obstacles: Vec<ObstacleEdit>,
@@ -27,6 +28,12 @@ pub(crate) struct SceneFile {
     /// Pushes, one after another or together.
     #[serde(default)]
     pub(crate) pushes: Vec<PushEdit>,
+    /// Pulls at bones, as with the mouse.
+    #[serde(default)]
+    pub(crate) pulls: Vec<PullEdit>,
+    /// When the hold of the roots lets go, in seconds.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) release: Option<Spanned<f64>>,
     /// How it is simulated.
     #[serde(default)]
     pub(crate) simulation: SimulationEdit,
@@ -40,41 +47,41 @@ pub(crate) struct CharacterEdit {
     #[schemars(with = "String")]
     pub(crate) file: Spanned<String>,
     /// Multiplies every mass that no bone gives.
-    #[schemars(range(min = 0.0))]
-    pub(crate) mass_scale: Option<f64>,
+    #[schemars(with = "Option<f64>", range(min = 0.0))]
+    pub(crate) mass_scale: Option<Spanned<f64>>,
     /// A clip of the file to be followed.
     #[schemars(with = "Option<String>")]
     pub(crate) track: Option<Spanned<String>>,
 }
 
 /// What is changed of a bone.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BoneEdit {
+pub struct BoneChange {
     /// Mass in kg.
-    pub(crate) mass: Option<f64>,
+    pub mass: Option<f64>,
     /// How far its joint gives way under the weight of all it carries, held level, in degrees.
-    pub(crate) sag: Option<f64>,
+    pub sag: Option<f64>,
     /// How long it takes to come to rest, in seconds.
-    pub(crate) settle: Option<f64>,
+    pub settle: Option<f64>,
     /// How strongly it follows a clip; 1 is the default.
-    pub(crate) strength: Option<f64>,
+    pub strength: Option<f64>,
     /// Its kind of joint.
-    pub(crate) joint: Option<JointKind>,
+    pub joint: Option<JointKind>,
     /// Axis of a hinge, in the world at rest.
-    pub(crate) axis: Option<[f64; 3]>,
+    pub axis: Option<[f64; 3]>,
     /// Range of a hinge from rest, in degrees.
-    pub(crate) range: Option<[f64; 2]>,
+    pub range: Option<[f64; 2]>,
     /// Half angles of a ball's swing, sideways and bending, in degrees.
-    pub(crate) swing: Option<[f64; 2]>,
+    pub swing: Option<[f64; 2]>,
     /// Range of a ball's twist, in degrees.
-    pub(crate) twist: Option<[f64; 2]>,
+    pub twist: Option<[f64; 2]>,
 }
 
 /// A kind of joint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum JointKind {
+pub enum JointKind {
     /// About one axis.
     Hinge,
     /// About all three.
@@ -96,7 +103,8 @@ pub(crate) enum FloorEdit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ObstacleEdit {
     /// Its own name.
-    pub(crate) name: String,
+    #[schemars(with = "String")]
+    pub(crate) name: Spanned<String>,
     /// A box of these edges in metres.
     #[serde(rename = "box")]
     pub(crate) cuboid: Option<[f64; 3]>,
@@ -129,16 +137,161 @@ pub(crate) struct PushEdit {
     pub(crate) force: [f64; 3],
 }
 
+/// A spring that pulls at a bone for a while.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PullEdit {
+    /// The bone, pulled at its centre of mass.
+    #[schemars(with = "String")]
+    pub(crate) bone: Spanned<String>,
+    /// When it begins, in seconds.
+    pub(crate) from: f64,
+    /// When it ends, in seconds.
+    pub(crate) to: f64,
+    /// Where it is pulled to, in metres.
+    pub(crate) target: [f64; 3],
+    /// In N/m; left out: one that lifts the whole character within 5 cm.
+    pub(crate) stiffness: Option<f64>,
+}
+
+/// A method, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SolverName {
+    /// Implicit joint forces and constraints in linear time.
+    Tree,
+    /// Joints held by impulses.
+    Impulse,
+    /// Joints held by displacements within a budget.
+    Assembly,
+    /// Recursive dynamics in joint coordinates.
+    Reduced,
+}
+
+/// What touches what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ContactsEdit {
+    /// Nothing.
+    Off,
+    /// Bodies and what stands around.
+    Obstacles,
+    /// Bodies each other too.
+    All,
+}
+
+/// Settings of solver tree.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TreeEdit {
+    /// The step: the default one in its modes, then the published one and its relatives.
+    pub(crate) scheme: Option<TreeSchemeName>,
+    /// How often a part of a step may be halved, 3 to 12.
+    #[schemars(with = "Option<u32>", range(min = 3, max = 12))]
+    pub(crate) depth: Option<u32>,
+}
+
+/// A step of solver tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub(crate) enum TreeSchemeName {
+    Fast,
+    Default,
+    Accurate,
+    Conservative,
+    Published,
+    Exact,
+    Acceleration,
+}
+
+/// Settings of solver impulse.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImpulseEdit {
+    /// How far a joint may stay open, in m or rad.
+    pub(crate) tolerance: Option<f64>,
+    /// The same for velocities, in m/s or rad/s.
+    pub(crate) velocity_tolerance: Option<f64>,
+    /// Corrections of a step, at most.
+    pub(crate) iterations: Option<u32>,
+}
+
+/// Settings of solver assembly.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AssemblyEdit {
+    /// Linearisations of a step, at most.
+    pub(crate) outer: Option<u32>,
+    /// Iterations of each, at most.
+    pub(crate) inner: Option<u32>,
+    /// How far a joint may stay open, in m or rad.
+    pub(crate) tolerance: Option<f64>,
+}
+
+/// Settings of solver reduced.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReducedEdit {
+    /// How springs act.
+    pub(crate) springs: Option<SpringsName>,
+    /// How a step is made.
+    pub(crate) integration: Option<IntegrationName>,
+}
+
+/// How springs of solver reduced act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub(crate) enum SpringsName {
+    Implicit,
+    Explicit,
+}
+
+/// How a step of solver reduced is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub(crate) enum IntegrationName {
+    Euler,
+    Midpoint,
+}
+
 /// How a scene is simulated.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SimulationEdit {
+    /// The method; tree unless told.
+    pub(crate) solver: Option<SolverName>,
+    /// Settings of solver tree, if it runs.
+    #[schemars(with = "Option<TreeEdit>")]
+    pub(crate) tree: Option<Spanned<TreeEdit>>,
+    /// Settings of solver impulse, if it runs.
+    #[schemars(with = "Option<ImpulseEdit>")]
+    pub(crate) impulse: Option<Spanned<ImpulseEdit>>,
+    /// Settings of solver assembly, if it runs.
+    #[schemars(with = "Option<AssemblyEdit>")]
+    pub(crate) assembly: Option<Spanned<AssemblyEdit>>,
+    /// Settings of solver reduced, if it runs.
+    #[schemars(with = "Option<ReducedEdit>")]
+    pub(crate) reduced: Option<Spanned<ReducedEdit>>,
+    /// What touches what; bodies and what stands around unless told.
+    pub(crate) contacts: Option<ContactsEdit>,
+    /// Multiplies the stiffness of every joint.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) stiffness_scale: Option<Spanned<f64>>,
+    /// Multiplies the damping of every joint.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) damping_scale: Option<Spanned<f64>>,
     /// Length of a step in seconds; 1/60 unless told.
-    pub(crate) dt: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) dt: Option<Spanned<f64>>,
     /// Parts of a step.
-    pub(crate) substeps: Option<u32>,
+    #[schemars(with = "Option<u32>")]
+    pub(crate) substeps: Option<Spanned<u32>>,
     /// In m/s².
-    pub(crate) gravity: Option<[f64; 3]>,
+    #[schemars(with = "Option<[f64; 3]>")]
+    pub(crate) gravity: Option<Spanned<[f64; 3]>>,
     /// `true`: the root is held by a spring until it is released.
     pub(crate) hold: Option<bool>,
 }

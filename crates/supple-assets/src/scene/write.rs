@@ -1,7 +1,8 @@
 //! A rig as a scene file that can be edited.
 
-use crate::{Character, JointFrom, Turn};
+use crate::{Character, JointFrom, SpringFrom, Turn};
 use std::fmt::Write;
+use supple::{Range, SwingEllipse};
 
 impl Character {
     /// The rig as a scene file; `file` is the path of the character from the folder of the scene file.
@@ -37,17 +38,34 @@ impl Character {
             };
             writeln!(out, "\n[bones.{}]  # {:?}; {from}", quoted(&bone.name), bone.class)?;
             writeln!(out, "mass = {}", number(bone.mass))?;
-            if bone.parent.is_none() {
+            if !bone.is_joined() {
                 continue;
             }
-            writeln!(out, "sag = {}", number(degrees(bone.sag)))?;
-            writeln!(out, "settle = {}", number(bone.settle))?;
+            // What the file's own spring does is told, not asked for: asking makes another spring.
+            let asked = if bone.spring_from == SpringFrom::File { "# " } else { "" };
+            writeln!(out, "{asked}sag = {}", number(degrees(bone.sag)))?;
+            writeln!(out, "{asked}settle = {}", number(bone.settle))?;
             writeln!(out, "strength = {}", number(bone.strength))?;
             match bone.joint {
                 Turn::Hinge { axis, range } => {
                     let [x, y, z] = axis.to_array().map(|x| number(round(x)));
                     writeln!(out, "joint = \"hinge\"\naxis = [{x}, {y}, {z}]")?;
                     writeln!(out, "range = [{}, {}]", number(degrees(range.min)), number(degrees(range.max)))?;
+                }
+                Turn::Given(joint) => {
+                    let (limits, rest) = (&joint.limits, joint.angle_at_rest());
+                    let pair = |r: Range, rest: f64| {
+                        format!("[{}, {}]", number(degrees(r.min - rest)), number(degrees(r.max - rest)))
+                    };
+                    let finite = |r: &Range| r.min.is_finite() && r.max.is_finite();
+                    match limits.angle.filter(finite) {
+                        Some(range) if bone.axis().is_some() => writeln!(out, "range = {}", pair(range, rest))?,
+                        Some(twist) => writeln!(out, "twist = {}", pair(twist, 0.0))?,
+                        None => {}
+                    }
+                    if let Some(SwingEllipse { about_y, about_z }) = limits.swing {
+                        writeln!(out, "swing = [{}, {}]", number(degrees(about_y)), number(degrees(about_z)))?;
+                    }
                 }
                 Turn::Ball { swing, twist, .. } => {
                     writeln!(out, "joint = \"ball\"")?;

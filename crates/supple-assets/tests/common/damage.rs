@@ -21,6 +21,13 @@ impl Random {
     }
 }
 
+/// The small character with its physics inside, as a .glb.
+#[allow(dead_code)] // each user has its own copy of this module
+pub(crate) fn small_with_physics() -> Vec<u8> {
+    let character = Character::from_bytes(Path::new("small.gltf"), small()).expect("it is sound");
+    character.with_physics().expect("it has a rig").bytes
+}
+
 /// A skinned strip with two bones, a clip and a sparse accessor, as a .gltf with its data inside.
 pub(crate) fn small() -> Vec<u8> {
     let mut data: Vec<u8> = Vec::new();

@@ -60,7 +60,7 @@ impl Simulation {
     /// What undo and redo would do.
     pub(super) fn labels(&self) -> (Option<String>, Option<String>) {
         let history = &self.stage.history;
-        let open = |stage: &Stage| format!("open {}", stage.scene.name);
+        let open = |stage: &Stage| stage.begun_by.clone().unwrap_or_else(|| format!("open {}", stage.scene.name));
         let undo = history.undo_label().map(str::to_owned);
         let redo = history.redo_label().map(str::to_owned);
         (

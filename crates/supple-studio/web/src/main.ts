@@ -150,6 +150,8 @@ function setScene(message: SceneMessage): void {
     panel.notify("This page is of another version than supple: load it again.", "error");
     return;
   }
+  // A changed bone makes the scene anew: one goes on looking from where one looks.
+  const same = message.bones.length > 0 && scene?.name === message.name;
   scene = message;
   latest = null;
   hovered = null;
@@ -182,7 +184,7 @@ function setScene(message: SceneMessage): void {
   const ground = floorOf(message) ?? findGround(box);
   obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
-  stage.fit(obstacles.around(box), ground);
+  if (!same) stage.fit(obstacles.around(box), ground);
   // Loads from a thousandth of about the character's weight up to it.
   const heaviest = 10 ** Math.ceil(Math.log10(weight));
   heats = {
@@ -400,7 +402,6 @@ window.supple = {
   get comparison() {
     return takes.comparison;
   },
-  /** Script time of the last drawn frame [ms], and draw calls. */
   /** Of the last drawn frame: time of the page's script and of the drawing [ms], and draw calls, shadows included. */
   get cost() {
     return { ...cost, calls: stage.renderer.info.render.calls };
@@ -409,6 +410,8 @@ window.supple = {
   get cones() {
     return cones.shown;
   },
+  /** What the drawn skin measures. */
+  skin: () => skin?.measure() ?? null,
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {
     const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));

@@ -4,7 +4,7 @@ import { acceptFiles } from "./drop";
 import type { Heat } from "./heat";
 import type { Instruments } from "./instruments";
 import { figure } from "./plots";
-import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import type { Bone, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 
 export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin";
 const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts", "skin"];
@@ -41,6 +41,7 @@ export class Panel {
     this.wireScene();
     this.wireSettings();
     this.wireBody();
+    this.wireBone();
     this.wireTime();
     this.wireTakes();
     for (const box of document.querySelectorAll<HTMLInputElement>("[data-layer]")) {
@@ -59,6 +60,8 @@ export class Panel {
   }
 
   setScene(scene: SceneMessage): void {
+    // A changed bone makes the scene anew: what was chosen stays so.
+    const chosen = this.scene?.name === scene.name && this.chosen !== null ? this.scene.bodies[this.chosen]?.name : undefined;
     this.showImport(scene);
     this.scene = scene;
     this.frame = null;
@@ -72,7 +75,8 @@ export class Panel {
     const bodies = element<HTMLSelectElement>("body");
     const options = scene.bodies.slice(0, 2000).map((body, k) => new Option(body.name, String(k)));
     bodies.replaceChildren(new Option("none", ""), ...options);
-    this.choose(null);
+    const again = chosen === undefined ? -1 : scene.bodies.findIndex((body) => body.name === chosen);
+    this.choose(again < 0 ? null : again);
     document.title = `${scene.name} · Supple`;
   }
 
@@ -142,6 +146,7 @@ export class Panel {
     const joint = this.jointOf(body);
     this.instruments.choose(body, joint < 0 ? null : joint);
     this.showJoint();
+    this.showBone();
     this.showPin();
     this.events.chosen(body);
   }
@@ -323,6 +328,62 @@ export class Panel {
       if (!input(id).matches(":active")) input(id).value = String(logarithm(scale));
       element(`${id}-value`).textContent = `× ${Number(scale.toPrecision(2))}`;
     });
+  }
+
+  /** Each number sends the change of its bone; a pair of numbers is sent as a pair. */
+  private wireBone(): void {
+    const change = (values: object) => {
+      const bone = this.boneOf(this.chosen);
+      if (bone) this.events.send({ type: "bone", bone: bone.name, change: values });
+    };
+    for (const key of ["mass", "sag", "settle", "strength"]) {
+      const field = input(`bone-${key}`);
+      field.addEventListener("change", () => {
+        if (Number.isFinite(field.valueAsNumber)) change({ [key]: field.valueAsNumber });
+      });
+    }
+    for (const key of ["range", "swing", "twist"]) {
+      const fields = [input(`bone-${key}-0`), input(`bone-${key}-1`)];
+      for (const field of fields) {
+        field.addEventListener("change", () => {
+          const pair = fields.map((f) => f.valueAsNumber);
+          if (pair.every(Number.isFinite)) change({ [key]: pair });
+        });
+      }
+    }
+  }
+
+  private boneOf(body: number | null): Bone | undefined {
+    return body === null ? undefined : this.scene?.bones[body];
+  }
+
+  private showBone(): void {
+    element("bone").hidden = !this.scene?.bones.length;
+    element("save-rig").hidden = !this.scene?.bones.length;
+    const bone = this.boneOf(this.chosen);
+    element("bone-controls").hidden = !bone;
+    element("bone-hint").hidden = bone !== undefined;
+    if (!bone) return;
+    element("bone-name").textContent = bone.joint ? `${bone.name} (${bone.joint})` : `${bone.name} (a root)`;
+    for (const row of document.querySelectorAll<HTMLElement>("[data-bone]")) {
+      row.hidden = bone[row.dataset.bone as "joint" | "range" | "swing" | "twist"] === null;
+    }
+    const put = (id: string, value: number | undefined) => {
+      if (document.activeElement !== input(id)) input(id).value = value === undefined ? "" : String(Number(value.toPrecision(4)));
+    };
+    for (const key of ["mass", "sag", "settle", "strength"] as const) put(`bone-${key}`, bone[key]);
+    for (const key of ["range", "swing", "twist"] as const) [0, 1].forEach((k) => put(`bone-${key}-${k}`, bone[key]?.[k]));
+    const limits: Record<string, string> = {
+      name: "Limits by its name",
+      name_and_clips: "Limits by its name, widened to what the clips do",
+      clips: "Limits from what the clips do",
+      shape: "Limits by its form",
+      file: "Joint of the file's own physics",
+      scene: "Limits as given",
+    };
+    element("bone-from").textContent = [limits[bone.joint_from], bone.joint && bone.spring_from === "file" ? "spring of the file" : ""]
+      .filter(Boolean)
+      .join("; ");
   }
 
   private wireTime(): void {

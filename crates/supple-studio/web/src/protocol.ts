@@ -47,10 +47,29 @@ export interface SceneMessage {
   meshes: SkinMessage[];
   /** What was changed, guessed or left out of a file. */
   notes: { code: string; part: string; text: string }[];
+  /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
+  bones: Bone[];
   scenes: { name: string; parameters: string; summary: string }[];
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];
+}
+
+/** A bone: mass in kg, times in s, angles in degrees. */
+export interface Bone {
+  name: string;
+  class: string;
+  mass: number;
+  /** hinge, ball, or what a joint of the file holds; null: it has none. */
+  joint: string | null;
+  joint_from: string;
+  spring_from: string;
+  sag: number;
+  settle: number;
+  strength: number;
+  range: [number, number] | null;
+  swing: [number, number] | null;
+  twist: [number, number] | null;
 }
 
 export interface SkinMessage {

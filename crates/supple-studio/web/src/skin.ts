@@ -40,6 +40,32 @@ export class Skin {
     return this.parts.length > 0;
   }
 
+  /** Lowest point and height of what is drawn, and how much longer than in the file its edges are, at most; edges below a part of the height are left out. */
+  measure(): { lowest: number; height: number; stretch: number } {
+    let [lowest, highest, stretch] = [Infinity, -Infinity, 1];
+    for (const { positions } of this.parts) {
+      for (let v = 0; v < positions.count; v++) {
+        lowest = Math.min(lowest, positions.getY(v));
+        highest = Math.max(highest, positions.getY(v));
+      }
+    }
+    const [now, then] = [new THREE.Vector3(), new THREE.Vector3()];
+    for (const { message, positions } of this.parts) {
+      const { vertices, triangles } = message;
+      const file = (v: number, into: THREE.Vector3) => into.set(vertices[3 * v]!, vertices[3 * v + 1]!, vertices[3 * v + 2]!);
+      const [one, other] = [new THREE.Vector3(), new THREE.Vector3()];
+      for (let t = 0; t < triangles.length; t++) {
+        const [a, b] = [triangles[t]!, triangles[t % 3 === 2 ? t - 2 : t + 1]!];
+        const before = file(a, one).distanceTo(file(b, other));
+        if (before < 0.01 * (highest - lowest)) continue;
+        now.fromBufferAttribute(positions, a);
+        then.fromBufferAttribute(positions, b);
+        stretch = Math.max(stretch, now.distanceTo(then) / before);
+      }
+    }
+    return { lowest, height: highest - lowest, stretch };
+  }
+
   /** Moves every vertex; `worlds` holds world_from_body, sixteen numbers a body. */
   move(worlds: Float32Array): void {
     if (!this.group.visible) return;

@@ -34,7 +34,7 @@ use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
 use glam::{DMat3, DQuat, DVec3};
-pub use motion::{Ending, Motion, Moved, Push};
+pub use motion::{Ending, Happenings, Motion, Moved, Pull, Push};
 use parameters::Parameters;
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ enum Script {
     Drive(car::Drive),
     /// A hand closes, lifts and shakes.
     Lift(grasp::Lift),
-    /// Bodies are pushed for a while, beside what another script gives.
-    Pushed(Box<Script>, motion::Pushes),
+    /// Bodies are pushed and pulled for a while, trackers let go, beside what another script gives.
+    Happening(Box<Script>, motion::Happening),
     /// A wave runs along a body.
     Wave(creatures::Wave),
 }
@@ -413,10 +413,10 @@ impl Scene {
         Some(self)
     }
 
-    /// The same scene with pushes beside what directs it.
-    pub fn pushed(mut self, pushes: Vec<Push>) -> Scene {
-        let pushes = motion::Pushes::new(pushes, self.input.wrenches.len());
-        self.script = Script::Pushed(Box::new(self.script), pushes);
+    /// The same scene with happenings beside what directs it.
+    pub fn with(mut self, happenings: Happenings) -> Scene {
+        let happening = motion::Happening::new(happenings, &self.input);
+        self.script = Script::Happening(Box::new(self.script), happening);
         self.script.direct(self.state.time, &mut self.input);
         self
     }
@@ -468,9 +468,9 @@ impl Script {
             Script::Walk(walk) => walk.direct(time, input),
             Script::Drive(drive) => drive.direct(time, input),
             Script::Lift(lift) => lift.direct(time, input),
-            Script::Pushed(script, pushes) => {
+            Script::Happening(script, happening) => {
                 script.direct(time, input);
-                pushes.direct(time, input);
+                happening.direct(time, input);
             }
             Script::Wave(wave) => wave.direct(time, input),
         }

@@ -5,9 +5,9 @@
 //! pushes, contacts.
 
 use super::entries;
-use crate::input::{Input, JointInput, Target};
+use crate::input::{Drag, Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench, rotation};
-use crate::model::{BodyId, Model};
+use crate::model::{BodyId, Model, TrackerId};
 use glam::{DQuat, DVec3};
 use std::sync::Arc;
 
@@ -213,26 +213,64 @@ pub struct Push {
     pub force: DVec3,
 }
 
-/// Pushes, as wrenches after those of another script.
-#[derive(Clone, Debug)]
-pub(super) struct Pushes {
-    pushes: Vec<Push>,
-    /// Wrenches that come before.
-    before: usize,
+/// A point of a body pulled to a place by a spring for a while.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pull {
+    /// Body, point, place and spring.
+    pub drag: Drag,
+    /// When it begins \[s\].
+    pub from: f64,
+    /// When it ends \[s\].
+    pub to: f64,
 }
 
-impl Pushes {
-    pub(super) fn new(pushes: Vec<Push>, before: usize) -> Pushes {
-        Pushes { pushes, before }
+/// What happens to a scene beside what directs it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Happenings {
+    /// Forces.
+    pub pushes: Vec<Push>,
+    /// Springs.
+    pub pulls: Vec<Pull>,
+    /// Trackers that let go, and when \[s\].
+    pub releases: Vec<(TrackerId, f64)>,
+}
+
+/// Happenings, as wrenches and drags after those of another script.
+#[derive(Clone, Debug)]
+pub(super) struct Happening {
+    what: Happenings,
+    /// Wrenches and drags that come before.
+    before: (usize, usize),
+}
+
+impl Happening {
+    pub(super) fn new(what: Happenings, input: &Input) -> Happening {
+        Happening { what, before: (input.wrenches.len(), input.drags.len()) }
     }
 
-    /// The mean force over the step, so that every step length gives the same impulse.
+    /// The mean force over the step, so that every step length gives the same impulse; springs in proportion.
     pub(super) fn direct(&self, time: f64, input: &mut Input) {
         let (start, end) = (time, time + input.dt);
-        let all = entries(&mut input.wrenches, self.before + self.pushes.len(), (BodyId(0), Wrench::ZERO));
-        for (wrench, push) in all[self.before..].iter_mut().zip(&self.pushes) {
-            let share = ((push.to.min(end) - push.from.max(start)) / (end - start)).clamp(0.0, 1.0);
-            *wrench = (push.body, Wrench::new(push.force * share, DVec3::ZERO));
+        let share = |from: f64, to: f64| ((to.min(end) - from.max(start)) / (end - start)).clamp(0.0, 1.0);
+        let Happenings { pushes, pulls, releases } = &self.what;
+        let wrenches = entries(&mut input.wrenches, self.before.0 + pushes.len(), (BodyId(0), Wrench::ZERO));
+        for (wrench, push) in wrenches[self.before.0..].iter_mut().zip(pushes) {
+            *wrench = (push.body, Wrench::new(push.force * share(push.from, push.to), DVec3::ZERO));
+        }
+        if let Some(first) = pulls.first() {
+            let drags = entries(&mut input.drags, self.before.1 + pulls.len(), first.drag);
+            for (drag, pull) in drags[self.before.1..].iter_mut().zip(pulls) {
+                let share = share(pull.from, pull.to);
+                *drag = pull.drag;
+                (drag.stiffness, drag.damping) = (share * drag.stiffness, share * drag.damping);
+            }
+        }
+        for (tracker, at) in releases {
+            if let Some(target) = input.targets.get_mut(tracker.index())
+                && *at <= start
+            {
+                *target = None;
+            }
         }
     }
 }

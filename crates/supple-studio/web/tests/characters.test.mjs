@@ -1,0 +1,157 @@
+// Characters of files in the browser: dropped on the page, drawn with their skin, their bones changed. And what `supple` writes as .glb, looked at by
+// the validator of the Khronos Group.
+//
+// SUPPLE_ASSETS names the folder of models made by others; without it these tests are skipped, aloud.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { after, before, test } from "node:test";
+import validator from "gltf-validator";
+import { binary, browse, serve, until, visit } from "./browser.mjs";
+
+const folder = process.env.SUPPLE_ASSETS && join(process.env.SUPPLE_ASSETS, "gltf");
+const skip = folder && existsSync(folder) ? false : "SUPPLE_ASSETS names no folder of models";
+if (skip && process.env.SUPPLE_REQUIRE_ASSETS) throw new Error(skip);
+
+const scratch = mkdtempSync(join(tmpdir(), "supple-characters-"));
+let browser;
+let studio;
+let page;
+
+before(async () => {
+  if (skip) return;
+  browser = await browse();
+  studio = await serve("pendulum");
+  page = await visit(browser, `${studio.address}?noaa&noshadow`);
+});
+after(async () => {
+  await browser?.close();
+  studio?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** Drops a file on the page, as a hand does. */
+async function drop(path) {
+  const bytes = readFileSync(path).toString("base64");
+  await page.evaluate(
+    ([name, bytes]) => {
+      const data = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([data], name));
+      document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    },
+    [basename(path), bytes],
+  );
+  await until(page, (name) => window.supple.scene.name === name && window.supple.frame?.step > 20, basename(path));
+}
+
+/** The largest extent of the drawn skin, and the largest stretch of any edge against the file. */
+const skin = () => page.evaluate(() => window.supple.skin());
+
+test("a dropped character is drawn, stands and is not torn", { skip }, async () => {
+  await drop(join(folder, "CesiumMan.glb"));
+  const { height, stretch } = await skin();
+  // 1.5 m high; held in its pose, no edge of the skin is longer than in the file by more than rounding.
+  assert.ok(height > 1.4 && height < 1.6, `${height} m`);
+  assert.ok(stretch < 1.02, `an edge is ${stretch} times as long`);
+  assert.equal(await page.locator("#import").isVisible(), true);
+  assert.match(await page.locator("#import-summary").textContent(), /19 bodies, 18 joints/);
+  assert.ok((await page.locator("#import-notes li").count()) > 0);
+  if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "cesium-man.png") });
+  assert.deepEqual(page.problems, []);
+});
+
+test("a bone is changed: mass, sag, settling time and limits", { skip }, async () => {
+  const body = await page.evaluate(() => window.supple.scene.bones.findIndex((b) => b.range !== null));
+  const name = await page.evaluate((body) => window.supple.scene.bones[body].name, body);
+  await page.locator("#body").selectOption(String(body));
+  assert.equal(await page.locator("#bone-controls").isVisible(), true);
+  const bone = () => page.evaluate((name) => window.supple.scene.bones.find((b) => b.name === name), name);
+  const put = async (id, value, holds) => {
+    const generation = await page.evaluate(() => window.supple.scene.generation);
+    await page.locator(id).fill(String(value));
+    await page.locator(id).press("Enter");
+    await until(page, (before) => window.supple.scene.generation > before && window.supple.frame, generation);
+    const now = await bone();
+    assert.ok(holds(now), JSON.stringify(now));
+  };
+  await put("#bone-mass", 2.5, (b) => b.mass === 2.5);
+  await put("#bone-sag", 12, (b) => Math.abs(b.sag - 12) < 1e-9);
+  await put("#bone-settle", 0.8, (b) => b.settle === 0.8);
+  await put("#bone-range-1", 90, (b) => Math.abs(b.range[1] - 90) < 1e-9 && b.joint_from === "scene");
+  // The model is the changed one, what was chosen stays chosen, and the character goes on standing.
+  const mass = await page.evaluate((body) => window.supple.scene.bodies[body].mass, body);
+  assert.equal(mass, 2.5);
+  assert.equal(await page.locator("#body").inputValue(), String(body));
+  await until(page, () => window.supple.frame?.step > 30);
+  const { height, stretch } = await skin();
+  assert.ok(height > 1.35 && height < 1.65 && stretch < 1.5, `${height} m, ${stretch}`);
+  // A value that cannot be is refused with words.
+  await page.locator("#bone-sag").fill("1000");
+  await page.locator("#bone-sag").press("Enter");
+  await page.locator(".notice.error").first().waitFor();
+  assert.match(await page.locator(".notice.error").first().textContent(), /sag/);
+  // The changed rig can be saved, and undone.
+  const text = await page.evaluate(async () => (await fetch("rig.toml")).text());
+  assert.match(text, new RegExp(`\\[bones\\."${name.replace(/[^\w]/g, "\\$&")}"\\][^\\[]*\\nmass = 2\\.5\\nsag = 12\\.0\\nsettle = 0\\.8`));
+  await page.locator("#undo").click();
+  await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).range[1] !== 90, name);
+  assert.deepEqual(page.problems, []);
+});
+
+test("let go, it falls to the floor and stays whole", { skip }, async () => {
+  await drop(join(folder, "CesiumMan.glb"));
+  await page.locator("#view").focus();
+  await page.keyboard.press("h");
+  await until(page, () => window.supple.status.settings.hold === false);
+  await until(page, () => window.supple.frame.step > 240);
+  const { lowest, stretch } = await skin();
+  assert.ok(lowest > -0.25, `${lowest} m below its floor`);
+  assert.ok(stretch < 6, `an edge is ${stretch} times as long`);
+  if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "cesium-man-fallen.png") });
+  assert.deepEqual(page.problems, []);
+});
+
+/** What the validator finds wrong in the bytes of a file. */
+async function faults(bytes) {
+  const report = await validator.validateBytes(bytes, { maxIssues: 100 });
+  return report.issues.messages.filter((issue) => issue.severity === 0);
+}
+
+test("what was directed leaves as an animation of the same file", { skip }, async () => {
+  const text = await page.evaluate(async () => {
+    const bytes = new Uint8Array(await (await fetch("baked.glb")).arrayBuffer());
+    let text = "";
+    for (let k = 0; k < bytes.length; k += 4096) text += String.fromCharCode(...bytes.subarray(k, k + 4096));
+    return btoa(text);
+  });
+  const bytes = new Uint8Array(Buffer.from(text, "base64"));
+  assert.deepEqual(await faults(bytes), []);
+  const json = (glb) => JSON.parse(Buffer.from(glb).toString("utf8", 20, 20 + Buffer.from(glb).readUInt32LE(12)));
+  const [before, after] = [json(readFileSync(join(folder, "CesiumMan.glb"))), json(bytes)];
+  assert.equal(after.animations.length, before.animations.length + 1);
+  for (const key of ["materials", "meshes", "skins", "textures", "images"]) assert.deepEqual(after[key], before[key], key);
+  assert.deepEqual(after.animations.slice(0, -1), before.animations);
+  const steps = await page.evaluate(() => window.supple.frame.step);
+  const { times } = after.animations.at(-1).extras.supple;
+  assert.ok(times.length > 240 && times.length <= steps + 1, `${times.length} frames of ${steps} steps`);
+});
+
+test("the Khronos validator finds no error in what is written", { skip }, async () => {
+  const calls = [
+    ["simulate", join(folder, "CesiumMan.glb"), "--seconds", "5"],
+    ["simulate", join(folder, "mannequiny.glb"), "--track", "run", "--seconds", "1"],
+    ["simulate", join(folder, "SimpleSkin.gltf"), "--seconds", "1"],
+    ["simulate", "hand", "--seconds", "1"],
+    ["rig", join(folder, "CesiumMan.glb")],
+    ["rig", join(folder, "generic-hand-left.glb")],
+  ];
+  for (const [k, call] of calls.entries()) {
+    const path = join(scratch, `${k}.glb`);
+    execFileSync(binary, [...call, "-o", path], { stdio: "ignore" });
+    assert.deepEqual(await faults(new Uint8Array(readFileSync(path))), [], call.join(" "));
+  }
+});
