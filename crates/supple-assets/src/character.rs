@@ -35,6 +35,11 @@ impl Character {
         Ok(Character { document, meshes, rig, notes })
     }
 
+    /// The .glb or .gltf file.
+    pub fn source(&self) -> &Path {
+        &self.document.path
+    }
+
     /// The scene of the rig as it is now. `name` is what it was asked for.
     pub fn imported(&self, name: &str) -> Result<Imported, FileError> {
         let mut imported = self.rig.build(&self.document.path, name, &self.meshes)?;

@@ -26,10 +26,13 @@ pub(crate) struct SimulateArgs {
     /// With --track FILE.bvh, a body and the recorded joint that it follows; may be given again
     #[arg(long, value_name = "BODY=JOINT", requires = "track")]
     map: Vec<String>,
+    /// Start in a keyframe of an MJCF file
+    #[arg(long, value_name = "NAME", conflicts_with = "floating")]
+    keyframe: Option<String>,
     /// Do not fix the root of a URDF to the world
     #[arg(long)]
     floating: bool,
-    /// Write a file, by its ending: .glb (baked animation), .csv (trajectory) or .json (report); may be given again
+    /// Write a file, by its ending: .glb (baked animation), .bvh (motion), .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// How much time to simulate, in seconds
@@ -153,8 +156,10 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
     let recorded = args.track.as_ref().filter(|track| track.to_lowercase().ends_with(".bvh"));
-    let text = match &args.track {
-        Some(clip) if recorded.is_none() => format!("{}#{clip}", args.scene),
+    let text = match (&args.track, &args.keyframe) {
+        (Some(clip), None) if recorded.is_none() => format!("{}#{clip}", args.scene),
+        (_, Some(keyframe)) if args.scene.to_lowercase().ends_with(".xml") => format!("{}#{keyframe}", args.scene),
+        (_, Some(_)) => return Err(Error::setting("only an MJCF file (.xml) has keyframes", "leave out --keyframe")),
         _ => args.scene.clone(),
     };
     let opened = if args.floating {
@@ -188,20 +193,14 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
-    let files = Files::check(&args.output, &["glb", "csv", "json"])?;
+    let files = Files::check(&args.output, &["glb", "bvh", "csv", "json"])?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
-    let mut recording = files.ending("glb").next().map(|_| Recording::default());
+    let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {
-        let baked = crate::scenes::bake(&scene, &recording)?;
-        for note in &baked.notes {
-            terminal.note(format_args!("{}: {}", note.part, note.text));
-        }
-        for path in files.ending("glb") {
-            std::fs::write(path, &baked.bytes).map_err(|e| Error::output(path, &e))?;
-        }
+        write_motion(&scene, &recording, &files, terminal)?;
     }
 
     for trajectory in trajectories {
@@ -219,6 +218,23 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         })?;
     }
     files.tell(terminal);
+    Ok(())
+}
+
+/// The motion of a run, as animation or recording.
+fn write_motion(scene: &Scene, recording: &Recording, files: &Files, terminal: &Terminal) -> Result<(), Error> {
+    let write = |path: &std::path::Path, bytes: &[u8], notes: &[supple_assets::Note]| {
+        notes.iter().for_each(|note| terminal.note(format_args!("{}: {}", note.part, note.text)));
+        std::fs::write(path, bytes).map_err(|e| Error::output(path, &e))
+    };
+    for path in files.ending("glb") {
+        let baked = crate::scenes::bake(scene, recording)?;
+        write(path, &baked.bytes, &baked.notes)?;
+    }
+    for path in files.ending("bvh") {
+        let (motion, notes) = supple_assets::export_bvh(&scene.model, recording);
+        write(path, motion.write().as_bytes(), &notes)?;
+    }
     Ok(())
 }
 
