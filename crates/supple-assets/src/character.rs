@@ -27,17 +27,17 @@ impl Character {
         Character::new(Document::from_bytes(path, bytes)?)
     }
 
+    /// The .glb or .gltf file.
+    pub fn source(&self) -> &Path {
+        &self.document.path
+    }
+
     fn new(mut document: Document) -> Result<Character, FileError> {
         let mut notes = std::mem::take(&mut document.notes);
         let clips = document.clips(&mut notes)?;
         let meshes = document.meshes(&mut notes)?;
         let rig = rig::make(&document, &meshes, &clips)?;
         Ok(Character { document, meshes, rig, notes })
-    }
-
-    /// The .glb or .gltf file.
-    pub fn source(&self) -> &Path {
-        &self.document.path
     }
 
     /// The scene of the rig as it is now. `name` is what it was asked for.
