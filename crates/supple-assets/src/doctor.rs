@@ -3,14 +3,15 @@
 //! Faults are looked for in the parts of the model and ranked by their kind and size. Then the model is jerked about for two seconds: what that
 //! showed is told, and is a fault of its own where nothing else explains it.
 
+use crate::{Note, Rig, Turn};
 use glam::{DMat3, DVec3};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use supple::contact::{ContactWork, Other, detect};
 use supple::maths::rotation::log;
-use supple::model::PlacedShape;
+use supple::model::{PlacedShape, RotationKind};
 use supple::{
-    AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, Contacts, Input, Joint, JointId, JointSpec, Model, ModelBuilder,
-    ModelError, ObstacleShape, ObstacleSpec, Pose, Range, Shape, State, TrackerSpec, Work, Wrench, step,
+    AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, Contacts, Coupling, Input, Joint, JointId, JointSpec, Model,
+    ModelBuilder, ModelError, ObstacleShape, ObstacleSpec, Pose, Range, Shape, State, TrackerSpec, Work, Wrench, step,
 };
 
 /// What is wrong.
@@ -424,6 +425,40 @@ fn overlaps(model: &Model, input: &Input, twins: &BTreeSet<(BodyId, BodyId)>, ou
     }
 }
 
+/// Applies remedies to the rig of a character, whose bones are the bodies of `model` in order: masses and limits. What a rig has no words for is told.
+pub fn mend_rig(rig: &mut Rig, model: &Model, findings: &[Finding]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for finding in findings {
+        match &finding.fix {
+            Fix::Mass(body, mass) => rig.bones[body.index()].mass = *mass,
+            Fix::Limit(joint) => rig.bones[model.joint(*joint).child.index()].joint.hold_rest(),
+            Fix::None => {}
+            Fix::Scale(_) | Fix::Remove(..) | Fix::Inertia(..) | Fix::Strangers(..) => {
+                let text =
+                    format!("{}: a scene file has no words for that remedy; write the model as .xml", finding.what);
+                notes.push(Note { code: "export/left-out", part: finding.part.clone(), text });
+            }
+        }
+    }
+    notes
+}
+
+impl Turn {
+    /// Widens limits so that they hold the pose at rest.
+    fn hold_rest(&mut self) {
+        const BEYOND: f64 = 0.02;
+        match self {
+            Turn::Hinge { range, .. } => *range = Range::new(range.min.min(-BEYOND), range.max.max(BEYOND)),
+            Turn::Ball { middle, swing, twist, .. } => {
+                swing.about_z = swing.about_z.max(middle.abs() + BEYOND).min(std::f64::consts::PI);
+                *twist = Range::new(twist.min.min(-BEYOND), twist.max.max(BEYOND));
+            }
+            // In frames of its own: without limits it holds every pose.
+            Turn::Given(given) => (given.limits.angle, given.limits.swing) = (None, None),
+        }
+    }
+}
+
 /// The parts of a model as plain data, to be changed and built again.
 #[derive(Clone, Debug)]
 pub struct Parts {
@@ -538,6 +573,7 @@ impl Parts {
             .map(|body| (!body.name.is_empty()).then(|| builder.body(BodySpec::from(body))))
             .collect();
         let new = |id: BodyId| kept[id.index()];
+        let mut joints = BTreeMap::new();
         for joint in &self.joints {
             let (Some(child), parent) = (new(joint.child), joint.parent.map(new)) else { continue };
             let parent = match parent {
@@ -559,7 +595,27 @@ impl Parts {
             if let Some(motor) = joint.motor {
                 spec = spec.motor(motor);
             }
-            builder.joint(if joint.collide { spec.collide() } else { spec });
+            let id = builder.joint(if joint.collide { spec.collide() } else { spec });
+            joints.insert(joint.name.as_str(), (id, joint.mask.rotation() == RotationKind::Held));
+        }
+        for coupling in self.model.couplings() {
+            let find = |id: JointId| joints.get(self.model.joint(id).name.as_str()).copied();
+            let Some((follower, slides)) = find(coupling.follower) else { continue };
+            let leader = match coupling.leader.map(find) {
+                None => None,
+                Some(Some(leader)) => Some(leader),
+                Some(None) => continue,
+            };
+            // y = Σ c_k x^k, each in its own new unit
+            let unit = |slides: bool| if slides { self.lengths } else { 1.0 };
+            let mut scale = unit(slides);
+            let polynomial = coupling.polynomial.map(|c| {
+                let scaled = c * scale;
+                scale /= leader.map_or(1.0, |(_, slides)| unit(slides));
+                scaled
+            });
+            let leader = leader.map(|(id, _)| id);
+            builder.coupling(Coupling { name: coupling.name.clone(), follower, leader, polynomial });
         }
         for &(a, b) in &self.strangers {
             if let (Some(a), Some(b)) = (new(a), new(b)) {

@@ -327,6 +327,31 @@ impl Writer<'_> {
                 }
             }
         }
+        for coupling in self.model.couplings() {
+            let axis = |id: JointId| {
+                let joint = self.model.joint(id);
+                let turn = if joint.mask.free() == 1 { "" } else { " turn" };
+                format!("{}{turn}", escaped(&joint.name))
+            };
+            let start = |id: JointId| {
+                let joint = self.model.joint(id);
+                joint
+                    .position(&self.model.sides(joint, &self.state), self.state.joints[id.index()].angle)
+                    .map_or(0.0, |x| x.0)
+            };
+            // The file counts both positions from the start: y_0 + v = p(x_0 + u)
+            let mut polynomial = shifted(coupling.polynomial, coupling.leader.map_or(0.0, start));
+            polynomial[0] -= start(coupling.follower);
+            let numbers: Vec<String> = polynomial.iter().map(f64::to_string).collect();
+            let leader = coupling.leader.map_or_else(String::new, |id| format!(" joint2=\"{}\"", axis(id)));
+            let _ = writeln!(
+                out,
+                "    <joint name=\"{}\" joint1=\"{}\"{leader} polycoef=\"{}\"/>",
+                escaped(&coupling.name),
+                axis(coupling.follower),
+                numbers.join(" ")
+            );
+        }
         for spring in self.model.anchor_springs() {
             let name = spring.name.clone();
             self.notes.push(Note {
@@ -358,6 +383,16 @@ impl Writer<'_> {
         }
         out
     }
+}
+
+/// The polynomial of u with the values of the given one at `x + u`: Horner's rule again and again.
+fn shifted(mut c: [f64; 5], x: f64) -> [f64; 5] {
+    for k in 0..5 {
+        for i in (k..4).rev() {
+            c[i] += x * c[i + 1];
+        }
+    }
+    c
 }
 
 fn ranged(range: Option<[f64; 2]>) -> String {

@@ -5,6 +5,7 @@ pub mod bvh;
 mod character;
 pub mod doctor;
 mod error;
+mod export_bvh;
 pub mod export_mjcf;
 mod gltf;
 mod imported;
@@ -23,6 +24,7 @@ mod xml;
 
 pub use character::Character;
 pub use error::{FileError, Note};
+pub use export_bvh::export as export_bvh;
 pub use gltf::{BakeSettings, Baked, bake_scene};
 pub use imported::{Carried, DrawnMesh, Imported, Link};
 pub use open::{character, open};

@@ -19,7 +19,8 @@ use supple::model::coordinates::Link;
 use supple::model::joint::swing_twist;
 use supple::model::{Coordinates, RotationKind};
 use supple::{
-    BodyId, BodyRef, Ending, JointMask, Model, ModelBuilder, ModelError, Motion, Pose, State, TrackerSpec, Wrench,
+    BodyId, BodyRef, Ending, JointMask, Model, ModelBuilder, ModelError, Motion, Pose, Range, State, SwingEllipse,
+    TrackerSpec, Wrench,
 };
 
 /// A recording on a model.
@@ -326,7 +327,20 @@ pub fn retarget(
     notes.extend(bvh.jump_note(path, first_frame));
     let frames = bvh.frames() - first_frame;
 
-    let at_start = Coordinates::of(model, start);
+    let mut at_start = Coordinates::of(model, start);
+    let mut led = vec![false; nodes.len()];
+    for i in (0..nodes.len()).filter(|&i| follows[nodes[i].body.index()].is_some()) {
+        led[i] = true;
+        let mut parent = nodes[i].parent;
+        while let Some(p) = parent.checked_sub(1).filter(|&p| follows[nodes[p].body.index()].is_none()) {
+            led[p] = true;
+            parent = nodes[p].parent;
+        }
+    }
+    for (i, node) in nodes.iter().enumerate() {
+        let margin = if led[i] { MARGIN } else { LOOSE };
+        keep_inside(model, &mut at_start, i, &Link::new(model, node), margin);
+    }
     let mut coordinates = at_start.clone();
     let mut state = start.clone();
     let mut poses = Vec::with_capacity(frames * model.bodies().len());
@@ -352,7 +366,15 @@ pub fn retarget(
         found.push(coordinates.positions.clone());
         wishes.push((0..model.bodies().len()).map(wanted).collect::<Vec<_>>());
     }
-    smooth(model, &coordinates, &mut found, 1.0 / bvh.frame_time);
+    let mut track = Track::new(model, &coordinates, &mut found, 1.0 / bvh.frame_time);
+    let bridged = track.bridge();
+    track.smooth();
+    if bridged > 0 {
+        let text = format!(
+            "a joint turns faster than {FASTEST} rad/s in {bridged} places, which no person does: turned evenly there instead"
+        );
+        notes.push(Note { code: "import/jump", part: path.to_string_lossy().into_owned(), text });
+    }
     for (positions, wishes) in found.into_iter().zip(wishes) {
         coordinates.positions = positions;
         coordinates.write(model, &mut state);
@@ -391,34 +413,56 @@ pub(crate) fn up_of(bvh: &Bvh, rest: &[Pose]) -> DVec3 {
     }
 }
 
-/// The same model with a tracker for every body, so that it can follow a motion; the model itself where it has them.
+/// The same model with a tracker for every body in place of its own, so that it can follow a motion.
 pub fn followable(model: &Model) -> Result<Model, ModelError> {
     let mut builder = ModelBuilder::from(model);
-    let tracked = |b: usize| model.trackers().iter().any(|tracker| tracker.body.index() == b);
-    for (b, body) in model.bodies().iter().enumerate().filter(|(b, _)| !tracked(*b)) {
-        builder.tracker(tracker(
-            BodyId(b as u32),
-            format!("follow {}", body.name),
-            body.mass,
-            body.inertia,
-            body.centre_in_link,
-        ));
+    builder.clear_trackers();
+    let topology = model.topology();
+    for (b, body) in model.bodies().iter().enumerate() {
+        let node = &topology.nodes[topology.node_of[b]];
+        let held = node.joint.map(|id| {
+            let joint = model.joint(id);
+            if node.flipped { joint.parent_from_joint.translation } else { joint.child_from_joint.translation }
+        });
+        let name = format!("follow {}", body.name);
+        let followed = Followed { mass: body.mass, inertia: body.inertia, centre_in_link: body.centre_in_link, held };
+        builder.tracker(followed.tracker(BodyId(b as u32), name));
     }
     builder.build()
 }
 
-/// A tracker that pulls a body with 5 Hz, critically damped.
-pub(crate) fn tracker(body: BodyId, name: String, mass: f64, inertia: DMat3, centre_in_link: DVec3) -> TrackerSpec {
-    let omega = std::f64::consts::TAU * 5.0;
-    let mean = (inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z) / 3.0;
-    TrackerSpec {
-        name,
-        body: BodyRef::Id(body),
-        point: centre_in_link,
-        stiffness: omega * omega * mass,
-        damping: 2.0 * omega * mass,
-        rotation_stiffness: omega * omega * mean,
-        rotation_damping: 2.0 * omega * mean,
+/// The same model without limits, so that they can be found from motions.
+pub fn unlimited(model: &Model) -> Result<Model, ModelError> {
+    let mut parts = crate::doctor::Parts::of(model);
+    for joint in &mut parts.joints {
+        (joint.limits.angle, joint.limits.swing, joint.limits.slide) = (None, None, None);
+    }
+    parts.build()
+}
+
+/// A body that is to follow a motion.
+pub(crate) struct Followed {
+    pub(crate) mass: f64,
+    pub(crate) inertia: DMat3,
+    pub(crate) centre_in_link: DVec3,
+    /// From its centre to the point at which it hangs on its parent; `None`: it floats.
+    pub(crate) held: Option<DVec3>,
+}
+
+impl Followed {
+    /// A tracker, critically damped: 15 Hz for turns, about the point where the body is held; 10 Hz for the place of what floats, 1 Hz for the place of a body
+    /// that is held. Its place follows from the turns before it: pulled there fast it would only bend a light finger on a hand that lags.
+    pub(crate) fn tracker(&self, body: BodyId, name: String) -> TrackerSpec {
+        let spring = |inertia: f64, hertz: f64| {
+            let omega = std::f64::consts::TAU * hertz;
+            (omega * omega * inertia, 2.0 * omega * inertia)
+        };
+        let mean = (self.inertia.x_axis.x + self.inertia.y_axis.y + self.inertia.z_axis.z) / 3.0;
+        let moment = mean + self.mass * self.held.map_or(0.0, DVec3::length_squared);
+        let (stiffness, damping) = spring(self.mass, if self.held.is_some() { 1.0 } else { 10.0 });
+        let (rotation_stiffness, rotation_damping) = spring(moment, 15.0);
+        let point = self.centre_in_link;
+        TrackerSpec { name, body: BodyRef::Id(body), point, stiffness, damping, rotation_stiffness, rotation_damping }
     }
 }
 
@@ -432,45 +476,128 @@ fn ground_of(bvh: &Bvh, turn: DQuat) -> f64 {
 /// Half the power of a motion is gone at this frequency \[Hz\]: below it people move, above it markers tremble.
 const CUTOFF: f64 = 6.0;
 
-/// Takes the trembling out of a row of coordinates: means with the weights `exp(−½ (t/σ)²)`, `σ = √(ln 2)/(2π f)`. A mean of positions
-/// inside a range is inside it.
-fn smooth(model: &Model, coordinates: &Coordinates, frames: &mut [Vec<f64>], rate: f64) {
-    let sigma = std::f64::consts::LN_2.sqrt() / (std::f64::consts::TAU * CUTOFF) * rate;
-    let reach = (3.0 * sigma).floor() as i64;
-    if reach < 1 || frames.len() < 2 {
-        return;
+/// A joint that turns faster is a fault of the recording \[rad/s\]: the fastest turns of people's joints, in a throw, reach half of it about a limb's own axis and
+/// less about others.
+const FASTEST: f64 = 20.0;
+/// A fault is bridged from this long before it to this long after it \[s\].
+const BRIDGE: f64 = 0.05;
+
+/// A row of coordinates over time, as the masks of the tree read them.
+struct Track<'a> {
+    frames: &'a mut [Vec<f64>],
+    /// By node of the tree: where its positions begin and end, and whether the last four are a quaternion.
+    nodes: Vec<(std::ops::Range<usize>, RotationKind)>,
+    /// Frames a second.
+    rate: f64,
+}
+
+impl<'a> Track<'a> {
+    fn new(model: &Model, coordinates: &Coordinates, frames: &'a mut [Vec<f64>], rate: f64) -> Track<'a> {
+        let kind = |(i, node)| (coordinates.position_range(i), Link::new(model, node).mask.rotation());
+        let nodes: Vec<_> = model.topology().nodes.iter().enumerate().map(kind).collect();
+        let mut track = Track { frames, nodes, rate };
+        track.on_one_side();
+        track
     }
-    let quaternions: Vec<usize> = model
-        .topology()
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, node)| Link::new(model, node).mask.rotation() == RotationKind::Free)
-        .map(|(i, _)| coordinates.position_range(i).end - 4)
-        .collect();
-    // q and −q are one turn: all of a row on one side.
-    for f in 1..frames.len() {
-        for &at in &quaternions {
-            if DQuat::from_slice(&frames[f - 1][at..]).dot(DQuat::from_slice(&frames[f][at..])) < 0.0 {
-                frames[f][at..at + 4].iter_mut().for_each(|x| *x = -*x);
+
+    /// Where quaternions begin.
+    fn quaternions(&self) -> Vec<usize> {
+        let free = self.nodes.iter().filter(|(_, kind)| *kind == RotationKind::Free);
+        free.map(|(range, _)| range.end - 4).collect()
+    }
+
+    /// q and −q are one turn: all of a row on one side.
+    fn on_one_side(&mut self) {
+        for at in self.quaternions() {
+            for f in 1..self.frames.len() {
+                if DQuat::from_slice(&self.frames[f - 1][at..]).dot(DQuat::from_slice(&self.frames[f][at..])) < 0.0 {
+                    self.frames[f][at..at + 4].iter_mut().for_each(|x| *x = -*x);
+                }
             }
         }
     }
-    let given = frames.to_vec();
-    let last = given.len() as i64 - 1;
-    for (f, out) in frames.iter_mut().enumerate() {
-        out.fill(0.0);
-        let mut sum = 0.0;
-        // As far on one side as on the other: the ends stay where they are.
-        let reach = reach.min(f as i64).min(last - f as i64);
-        for d in -reach..=reach {
-            let weight = (-0.5 * (d as f64 / sigma).powi(2)).exp();
-            sum += weight;
-            out.iter_mut().zip(&given[(f as i64 + d) as usize]).for_each(|(x, y)| *x += weight * y);
+
+    /// Turns joints evenly over places where they turn too fast: markers that were taken for each other. Returns how many there were.
+    fn bridge(&mut self) -> usize {
+        let (count, span) = (self.frames.len(), (BRIDGE * self.rate).ceil() as usize);
+        let mut places = 0;
+        for (range, kind) in self.nodes.clone() {
+            let mut f = 1;
+            while f < count {
+                if self.rate * self.turned(&range, kind, f - 1, f) <= FASTEST {
+                    f += 1;
+                    continue;
+                }
+                // As wide as it takes to be slow enough, or as there is room.
+                let (mut from, mut to) = ((f - 1).saturating_sub(span), (f + span).min(count - 1));
+                while (from > 0 || to < count - 1)
+                    && self.rate * self.turned(&range, kind, from, to) > 0.5 * FASTEST * (to - from) as f64
+                {
+                    (from, to) = (from.saturating_sub(span), (to + span).min(count - 1));
+                }
+                let (start, end) = (self.frames[from].clone(), self.frames[to].clone());
+                for g in from + 1..to {
+                    let s = (g - from) as f64 / (to - from) as f64;
+                    let row = &mut self.frames[g];
+                    for k in range.clone() {
+                        row[k] = (1.0 - s) * start[k] + s * end[k];
+                    }
+                    if kind == RotationKind::Free {
+                        let at = range.end - 4;
+                        let (a, b) = (DQuat::from_slice(&start[at..]), DQuat::from_slice(&end[at..]));
+                        a.slerp(b, s).write_to_slice(&mut row[at..]);
+                    }
+                }
+                places += 1;
+                f = to + 1;
+            }
         }
-        out.iter_mut().for_each(|x| *x /= sum);
-        for &at in &quaternions {
-            DQuat::from_slice(&out[at..]).normalize().write_to_slice(&mut out[at..]);
+        self.on_one_side();
+        places
+    }
+
+    /// How far a joint turns from one frame to another \[rad\].
+    fn turned(&self, range: &std::ops::Range<usize>, kind: RotationKind, from: usize, to: usize) -> f64 {
+        let (a, b) = (&self.frames[from], &self.frames[to]);
+        match kind {
+            RotationKind::Free => {
+                DQuat::from_slice(&a[range.end - 4..]).angle_between(DQuat::from_slice(&b[range.end - 4..]))
+            }
+            RotationKind::Held => 0.0,
+            RotationKind::Axis(_) => (a[range.end - 1] - b[range.end - 1]).abs(),
+            RotationKind::Cardan(_) => (a[range.end - 2] - b[range.end - 2]).hypot(a[range.end - 1] - b[range.end - 1]),
+        }
+    }
+
+    /// Takes the trembling out: means with the weights `exp(−½ (t/σ)²)`, `σ = √(ln 2)/(2π f)`. Before its first frame and after its last the motion is taken to go
+    /// on as its mirror in time and place, `2 x(0) − x(−t)`: the ends stay where they are, and their velocities are means too.
+    fn smooth(&mut self) {
+        let sigma = std::f64::consts::LN_2.sqrt() / (std::f64::consts::TAU * CUTOFF) * self.rate;
+        let last = self.frames.len() as i64 - 1;
+        let reach = ((3.0 * sigma).floor() as i64).min(last);
+        if reach < 1 {
+            return;
+        }
+        let given = self.frames.to_vec();
+        let quaternions = self.quaternions();
+        for (f, out) in self.frames.iter_mut().enumerate() {
+            out.fill(0.0);
+            let mut sum = 0.0;
+            for d in -reach..=reach {
+                let weight = (-0.5 * (d as f64 / sigma).powi(2)).exp();
+                sum += weight;
+                let at = f as i64 + d;
+                let end = at.clamp(0, last);
+                // inside, end and mirror are the frame itself: 2 x − x
+                let (end, mirror) = (&given[end as usize], &given[(2 * end - at) as usize]);
+                for ((x, end), mirror) in out.iter_mut().zip(end).zip(mirror) {
+                    *x += weight * (2.0 * end - mirror);
+                }
+            }
+            out.iter_mut().for_each(|x| *x /= sum);
+            for &at in &quaternions {
+                DQuat::from_slice(&out[at..]).normalize().write_to_slice(&mut out[at..]);
+            }
         }
     }
 }
@@ -561,7 +688,7 @@ fn reach(model: &Model, coordinates: &mut Coordinates, chain: &[usize], base: DQ
             advance(coordinates, &links[c], k, column.dot(weights).clamp(-0.5, 0.5));
         }
         for (i, link) in &links {
-            keep_inside(model, coordinates, *i, link);
+            keep_inside(model, coordinates, *i, link, MARGIN);
         }
         let now = error(coordinates);
         if now.length() >= best.length() - 1e-14 {
@@ -581,26 +708,35 @@ fn advance(coordinates: &mut Coordinates, link: &(usize, Link), direction: usize
 }
 
 /// Followed poses keep this far from limits \[rad\], so that these need not act.
-const MARGIN: f64 = 0.03;
+const MARGIN: f64 = 0.1;
+/// Joints that no recorded one moves, as those of fingers, rest this far from them \[rad\]: they swing with what carries them.
+const LOOSE: f64 = 0.4;
+
+/// A range without its margins.
+fn narrowed(range: Range, margin: f64) -> Range {
+    let margin = margin.min(0.5 * (range.max - range.min).max(0.0));
+    Range::new(range.min + margin, (range.max - margin).max(range.min + margin))
+}
 
 /// Brings a joint inside its limits: an angle to the nearest end, a ball back along its turn until it is inside.
-fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link) {
+fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link, margin: f64) {
     let Some(joint) = model.topology().nodes[node].joint.map(|id| model.joint(id)) else { return };
     let range = coordinates.position_range(node);
     let slots = &mut coordinates.positions[range][link.mask.free_translations()..];
     match link.mask.rotation() {
         RotationKind::Axis(_) => {
-            if let Some(limit) = joint.limits.angle {
-                let margin = MARGIN.min(0.5 * (limit.max - limit.min).max(0.0));
-                slots[0] = slots[0].clamp(limit.min + margin, (limit.max - margin).max(limit.min + margin));
+            if let Some(limit) = joint.limits.angle.map(|range| narrowed(range, margin)) {
+                slots[0] = slots[0].clamp(limit.min, limit.max);
             }
         }
         RotationKind::Free if joint.mask != JointMask::FREE => {
             let q = DQuat::from_slice(slots);
+            let less = |x: f64| x - margin.min(0.5 * x);
+            let swing = joint.limits.swing.map(|e| SwingEllipse { about_y: less(e.about_y), about_z: less(e.about_z) });
+            let twists = joint.limits.angle.map(|range| narrowed(range, margin));
             let inside = |q: DQuat| {
                 let (s1, s2, twist) = swing_twist(q);
-                joint.limits.swing.is_none_or(|e| e.violation(s1, s2).0 <= 0.0)
-                    && joint.limits.angle.is_none_or(|r| r.excess(twist) == 0.0)
+                swing.is_none_or(|e| e.violation(s1, s2).0 <= 0.0) && twists.is_none_or(|r| r.excess(twist) == 0.0)
             };
             if inside(q) || !inside(DQuat::IDENTITY) {
                 return;

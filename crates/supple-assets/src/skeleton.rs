@@ -1,7 +1,7 @@
 //! The figure of a recording itself: a body for every joint, with capsules along its bones, that follows the recorded motion.
 
 use crate::bvh::{self, Bvh, Channel};
-use crate::retarget::{tracker, up_of};
+use crate::retarget::{Followed, up_of};
 use crate::{FileError, Imported, Link, Note};
 use glam::{DQuat, DVec3};
 use std::path::Path;
@@ -100,7 +100,9 @@ pub(crate) fn build(path: &Path, recording: &Bvh) -> Result<Imported, FileError>
     // Trackers need the masses that the shapes give.
     let plain = builder.clone().build().map_err(failed)?;
     for (b, body) in plain.bodies().iter().enumerate() {
-        builder.tracker(tracker(BodyId(b as u32), body.name.clone(), body.mass, body.inertia, body.centre_in_link));
+        let held = recording.joints[b].parent.map(|_| -body.centre_in_link);
+        let followed = Followed { mass: body.mass, inertia: body.inertia, centre_in_link: body.centre_in_link, held };
+        builder.tracker(followed.tracker(BodyId(b as u32), body.name.clone()));
     }
     let model = builder.build().map_err(failed)?;
 

@@ -1,11 +1,11 @@
 //! URDF: links and joints of robots, as ROS and its friends write them.
 //!
 //! What is read: inertial, collision and visual shapes (box, sphere, cylinder, capsule, STL and OBJ meshes as their convex hulls), joints of
-//! every type with axis, limits, effort and damping. Besides the standard: `capsule`, and joints of type `spherical`, whose limits
+//! every type with axis, limits, effort and damping, and what they mimic. Besides the standard: `capsule`, and joints of type `spherical`, whose limits
 //! `lower`, `upper` and `twist` are the largest swings about X and Y and the largest twist about Z, as Bullet reads them.
 
 use crate::meshes;
-use crate::robot::{Actuator, Axis, Base, Form, Geom, Inertial, Kind, Link, Robot, build, z_from_x};
+use crate::robot::{Actuator, Axis, AxisCoupling, Base, Form, Geom, Inertial, Kind, Link, Robot, build, z_from_x};
 use crate::xml::{self, Asked, Element, Includes};
 use crate::{FileError, Imported, Note};
 use glam::{DMat3, DQuat, DVec3};
@@ -47,7 +47,7 @@ fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
     for (parent, child) in STRUCTURE {
         asked.knows(parent, child);
     }
-    let mut reader = Reader { path, asked: &asked, notes: Vec::new(), hulls: BTreeMap::new() };
+    let mut reader = Reader { path, asked: &asked, notes: Vec::new(), hulls: BTreeMap::new(), couplings: Vec::new() };
     let stem = || path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let name = asked.of(root, &[]).name_or(stem);
     let mut links = Vec::new();
@@ -59,9 +59,9 @@ fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
         joints.push(reader.joint(element)?);
     }
     let links = order(path, links, joints)?;
-    let mut notes = reader.notes;
+    let (mut notes, couplings) = (reader.notes, reader.couplings);
     notes.extend(asked.unknown(root));
-    Ok(Robot { name, links, gravity: DVec3::new(0.0, 0.0, -9.81), notes, ..Robot::default() })
+    Ok(Robot { name, links, gravity: DVec3::new(0.0, 0.0, -9.81), couplings, notes, ..Robot::default() })
 }
 
 /// Which elements are looked at, by parent.
@@ -107,6 +107,7 @@ struct Reader<'a> {
     notes: Vec<Note>,
     /// By file name and scale: the hull of a mesh, or `None` when it could not be had.
     hulls: BTreeMap<String, Option<Vec<DVec3>>>,
+    couplings: Vec<AxisCoupling>,
 }
 
 impl Reader<'_> {
@@ -299,12 +300,16 @@ impl Reader<'_> {
         }
         if let Some(mimic) = element.child("mimic") {
             let source = self.asked.of(mimic, &[]);
-            let (leader, times) = (source.text("joint").unwrap_or("?"), source.number("multiplier")?.unwrap_or(1.0));
-            let plus = source.number("offset")?.unwrap_or(0.0);
-            let text = format!(
-                "it should follow joint \"{leader}\" ({times} times, plus {plus}): joints are not coupled, it moves by itself"
-            );
-            self.note("import/mimic", name, text);
+            let Some(leader) = source.text("joint").map(str::to_owned) else {
+                return Err(mimic.error("file/value", "it names no joint", "give joint=\"…\""));
+            };
+            let (times, plus) = (source.number("multiplier")?.unwrap_or(1.0), source.number("offset")?.unwrap_or(0.0));
+            self.couplings.push(AxisCoupling {
+                name: name.to_owned(),
+                follower: name.to_owned(),
+                leader: Some(leader),
+                polynomial: [plus, times, 0.0, 0.0, 0.0],
+            });
         }
         Ok(axis)
     }

@@ -30,7 +30,8 @@ fn track(scene: &Scene, clip: &Path) -> Tracked {
     let state = model.start();
     let mut scene = Scene::from_parts("tracked", model, state, scene.input.clone());
     scene.input.contacts = supple::Contacts::Off;
-    scene.input.drags.clear(); // the robot is pulled by its hand otherwise
+    // the robot is pulled by its hand otherwise, the mannequin held by its hips
+    (scene.input.drags, scene.input.targets) = (Vec::new(), Vec::new());
     // The run starts in the first frame, with its velocities.
     for (b, body) in scene.state.bodies.iter_mut().enumerate() {
         let moved = motion.at(0.0, b);
@@ -42,8 +43,7 @@ fn track(scene: &Scene, clip: &Path) -> Tracked {
     let scene = scene.follow(motion.clone()).unwrap();
     let followed: Vec<usize> = on.pairs.iter().map(|pair| scene.model.find_body(&pair.body).unwrap().index()).collect();
     let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
-    input.dt = 1.0 / 120.0;
-    let steps = motion.frames() - 1;
+    let steps = (motion.seconds() / input.dt) as usize;
     let (mut angle, mut fallbacks, mut gap) = (0.0, 0, 0f64);
     for _ in 0..steps {
         scene.direct(state.time, &mut input);
@@ -64,8 +64,9 @@ fn walks_runs_and_leaps_are_followed() {
     let Some(assets) = assets() else { return };
     let robot = Scene::parse("robot").unwrap();
     let humanoid = open(&assets.join("mjcf/humanoid.xml")).unwrap().scene;
+    let mannequin = open(&assets.join("gltf/mannequiny.glb")).unwrap().scene;
     for clip in ["cmu_02_01", "cmu_02_03", "cmu_16_01", "cmu_49_05", "cmu_05_06"] {
-        for (name, scene) in [("robot", &robot), ("humanoid.xml", &humanoid)] {
+        for (name, scene) in [("robot", &robot), ("humanoid.xml", &humanoid), ("mannequiny.glb", &mannequin)] {
             let file = assets.join("bvh").join(clip).with_extension("bvh");
             let Tracked { angle, misfit, pairs, fallbacks, gap } = track(scene, &file);
             println!(
@@ -74,10 +75,9 @@ fn walks_runs_and_leaps_are_followed() {
             assert!(pairs >= 11, "{clip} on {name}: {pairs}");
             assert!(angle < 0.03, "{clip} on {name}: {angle} rad");
             assert!(gap < 1e-9);
-            // Walking and running need no part of a step to be halved on the humanoid; leaps and turns, and the robot's light fingers, do.
-            if name == "humanoid.xml" && ["cmu_02_01", "cmu_49_05"].contains(&clip) {
-                assert_eq!(fallbacks, 0, "{clip} on {name}");
-            }
+            // Frames of 1/60 s, none halved. The recording of the dance jumps, and is bridged there: a finger of the mannequin is thrown against its limit.
+            let most = if (clip, name) == ("cmu_05_06", "mannequiny.glb") { 2 } else { 0 };
+            assert!(fallbacks <= most, "{clip} on {name}: {fallbacks} parts were halved");
         }
     }
 }

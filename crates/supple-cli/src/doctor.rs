@@ -1,13 +1,28 @@
-//! `supple inspect SCENE --doctor`: what is wrong with a rig, the gravest first, and what mending it does.
+//! `supple inspect SCENE --doctor`: what is wrong with a rig, the gravest first, and what mending it does; with `--fix -o FILE` the mended rig as a file.
 
 use crate::error::Error;
-use crate::output;
+use crate::output::{self, Files};
 use crate::table::figure;
 use crate::terminal::Terminal;
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use supple::Scene;
-use supple_assets::doctor::{Finding, Trial, examine, mend};
+use supple_assets::doctor::{Finding, Trial, examine, mend, mend_rig};
+
+/// The rig of a character with its remedies, as a scene file.
+fn write_rig(scene: &Scene, findings: &[Finding], path: &Path, terminal: &Terminal) -> Result<(), Error> {
+    let (file, _) = crate::scenes::split_clip(&scene.name);
+    let character = supple_assets::character(Path::new(file)).map_err(|e| Error::file(&e))?;
+    let Some(mut character) = character else {
+        return Err(Error::setting("only a character is written as .toml", "give -o FILE.xml"));
+    };
+    for note in mend_rig(&mut character.rig, &scene.model, findings) {
+        terminal.note(format_args!("{}: {}", note.part, note.text));
+    }
+    let source = character.source().to_owned();
+    output::write_text(path, &character.scene_file(&crate::rig::relative(&source, path)))
+}
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -58,19 +73,24 @@ impl Jerks {
     }
 }
 
-/// Examines the scene, mends it, and tells both.
-pub(crate) fn run(scene: &Scene, json: bool, terminal: &Terminal) -> Result<(), Error> {
+/// Examines the scene, mends it, and tells both. The mended rig is written to `files`.
+pub(crate) fn run(scene: &Scene, files: Option<&Files>, json: bool, terminal: &Terminal) -> Result<(), Error> {
     let diagnosis = examine(&scene.model, &scene.input);
-    let mended = if diagnosis.findings.is_empty() {
-        None
-    } else {
-        let model = mend(&scene.model, &diagnosis.findings).map_err(|e| Error::failed("scene/model", e.to_string()))?;
+    let model = mend(&scene.model, &diagnosis.findings).map_err(|e| Error::failed("scene/model", e.to_string()))?;
+    let mended = (!diagnosis.findings.is_empty()).then(|| {
         // Joints and trackers may have gone: the input keeps what does not name them.
         let input =
             supple::Input { gravity: scene.input.gravity, contacts: scene.input.contacts, ..supple::Input::default() };
         let after = examine(&model, &input);
-        Some(Mended { findings: after.findings.len(), jerks: Jerks::new(&after.trial) })
-    };
+        Mended { findings: after.findings.len(), jerks: Jerks::new(&after.trial) }
+    });
+    if let Some(files) = files {
+        crate::inspect::write_mjcf(scene, &model, files, terminal)?;
+        for path in files.ending("toml") {
+            write_rig(scene, &diagnosis.findings, path, terminal)?;
+        }
+        files.tell(terminal);
+    }
     let entry = |f: &Finding| (f.cause.code(), f.part.clone(), f.what.clone(), f.remedy.clone());
     let found: Vec<_> = diagnosis.findings.iter().map(entry).collect();
     let jerks = Jerks::new(&diagnosis.trial);

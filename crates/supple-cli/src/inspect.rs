@@ -11,7 +11,7 @@ use supple::glam::{DMat3, DQuat, DVec3};
 use supple::maths::singular::eigen;
 use supple::model::PlacedShape;
 use supple::{
-    Body, Ending, Joint, JointId, JointMask, Limits, Model, Motor, ObstacleShape, Pose, Problem, Range, Shape,
+    Body, Ending, Joint, JointId, JointMask, Limits, Model, Motor, ObstacleShape, Pose, Problem, Range, Scene, Shape,
 };
 use supple_assets::{Bone, BoneTold, Imported};
 
@@ -23,6 +23,9 @@ pub(crate) struct InspectArgs {
     /// Look for what would make it explode, jerk it for two seconds, tell causes and remedies
     #[arg(long)]
     doctor: bool,
+    /// With --doctor and -o: write the rig with all remedies applied, as .xml, or a character as .toml
+    #[arg(long, requires_all = ["doctor", "output"])]
+    fix: bool,
     /// Write the model as MJCF, ending .xml
     #[arg(short, long, value_name = "FILE")]
     output: Vec<std::path::PathBuf>,
@@ -44,16 +47,14 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
     let source = crate::scenes::open_source(&args.scene)?;
     let (scene, file) = (&source.scene, source.file.as_ref());
     let model = &scene.model;
-    let files = output::Files::check(&args.output, &["xml"])?;
-    for path in files.ending("xml") {
-        let exported = supple_assets::export_mjcf::export(&scene.name, model, &scene.input);
-        for note in &exported.notes {
-            terminal.note(format_args!("{}: {}", note.part, note.text));
-        }
-        std::fs::write(path, exported.text).map_err(|e| Error::output(path, &e))?;
+    let endings: &[&str] = if args.fix { &["xml", "toml"] } else { &["xml"] };
+    let files = output::Files::check(&args.output, endings)?;
+    if !args.fix {
+        write_mjcf(scene, model, &files, terminal)?;
     }
     if args.doctor {
-        return crate::doctor::run(scene, args.json, terminal);
+        let mended = args.fix.then_some(&files);
+        return crate::doctor::run(scene, mended, args.json, terminal);
     }
     let character = crate::scenes::character(&args.scene)?;
     let bones: Option<Vec<BoneTold>> = character.map(|c| c.rig.bones.iter().map(Bone::told).collect());
@@ -122,6 +123,23 @@ fn write_bones(out: &mut impl Write, terminal: &Terminal, bones: &[BoneTold], sh
 fn word(value: &impl Serialize) -> String {
     let name = serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned));
     name.unwrap_or_default().replace('_', " ")
+}
+
+/// Writes a model of the scene as MJCF into the files with that ending.
+pub(crate) fn write_mjcf(
+    scene: &Scene,
+    model: &Model,
+    files: &output::Files,
+    terminal: &Terminal,
+) -> Result<(), Error> {
+    for path in files.ending("xml") {
+        let exported = supple_assets::export_mjcf::export(&scene.name, model, &scene.input);
+        for note in &exported.notes {
+            terminal.note(format_args!("{}: {}", note.part, note.text));
+        }
+        std::fs::write(path, exported.text).map_err(|e| Error::output(path, &e))?;
+    }
+    Ok(())
 }
 
 /// Clips of a file, and what was changed, guessed or left out.

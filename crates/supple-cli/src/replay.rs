@@ -48,7 +48,7 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, files: &Files, json: bool, ter
     let mut moment = timeline.seek(model, file.current, 0, &mut work).map_err(|e| Error::take(&e))?;
     let (mut gap, mut fallbacks, mut differs_at) = (0.0f64, 0, None);
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
-    let mut recording = files.ending("glb").next().map(|_| Recording::default());
+    let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
     for trajectory in &mut trajectories {
         trajectory.frame(model, &moment.state)?;
     }

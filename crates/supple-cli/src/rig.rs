@@ -7,6 +7,9 @@ use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use supple::Motion;
+use supple_assets::retarget::{retarget, unlimited};
 use supple_assets::{Character, scene_schema};
 
 /// Make the physical rig of a character and write it: as a scene file that can be edited, or into the character's file
@@ -15,6 +18,9 @@ pub(crate) struct RigArgs {
     /// A rigged character: .glb or .gltf, or a scene file (.toml) with changes of one
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
+    /// Fit the limits of joints to these clips of the file or recorded motions, instead of what names and forms tell
+    #[arg(long, value_name = "CLIP|FILE.bvh", num_args = 1..)]
+    limits_from: Vec<String>,
     /// What to write, by its ending: .toml (a scene file; printed when left out) or .glb (the character with its physics, KHR_physics_rigid_bodies)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -29,7 +35,10 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
         return output::print(|out| out.write_all(scene_schema().as_bytes()));
     };
     let files = Files::check(args.output.as_slice(), &["toml", "glb"])?;
-    let character = open(path)?;
+    let mut character = open(path)?;
+    if !args.limits_from.is_empty() {
+        fit_limits(&mut character, path, &args.limits_from, terminal)?;
+    }
     let Some(output) = &args.output else {
         let text = character.scene_file(&character.source().to_string_lossy());
         return output::print(|out| out.write_all(text.as_bytes()));
@@ -55,8 +64,30 @@ fn open(path: &Path) -> Result<Character, Error> {
     supple_assets::character(path).map_err(|e| Error::file(&e))?.ok_or_else(none)
 }
 
+/// Fits the limits of a character to clips of its file and to recordings.
+fn fit_limits(character: &mut Character, path: &Path, clips: &[String], terminal: &Terminal) -> Result<(), Error> {
+    let imported = character.imported(&path.to_string_lossy()).map_err(|e| Error::file(&e))?;
+    let free = unlimited(&imported.scene.model).map_err(|e| Error::failed("scene/model", e.to_string()))?;
+    let mut motions: Vec<Arc<Motion>> = Vec::new();
+    for name in clips {
+        if name.to_lowercase().ends_with(".bvh") {
+            let file = Path::new(name);
+            let recording = supple_assets::bvh::read(file).map_err(|e| Error::file(&e))?;
+            let on = retarget(file, &recording, &free, &imported.scene.state, &[]).map_err(|e| Error::file(&e))?;
+            motions.push(Arc::new(on.motion));
+        } else {
+            motions.push(crate::scenes::clip(&imported, name)?.clone());
+        }
+    }
+    let motions: Vec<&Motion> = motions.iter().map(|motion| &**motion).collect();
+    for note in character.rig.fit_limits(&motions) {
+        terminal.note(format_args!("{}: {}", note.part, note.text));
+    }
+    Ok(())
+}
+
 /// The path of a file from the folder of another: `../models/hand.glb`.
-fn relative(file: &Path, from: &Path) -> String {
+pub(crate) fn relative(file: &Path, from: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().ok();
     let folder = from.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (Some(file_whole), Some(folder)) = (whole(file), whole(folder)) else {

@@ -7,9 +7,10 @@ use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
-use supple::{Scene, State};
+use supple::{Motion, Scene, State};
 use supple_assets::{BakeSettings, Baked, Character, Imported, Recording, bake_scene};
 
 /// List the built-in scenes
@@ -116,13 +117,17 @@ pub(crate) struct Source {
     pub(crate) file: Option<Imported>,
 }
 
-/// Opens a built-in scene or a file. `FILE#CLIP` follows a clip of the file.
+/// Opens a built-in scene or a file. `FILE#CLIP` follows a clip of the file, or starts in a keyframe of an MJCF.
 pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
     if !is_file(text) {
         let scene = Scene::parse(text).map_err(|e| Error::scene(&e, text))?;
         return Ok(Source { scene, file: None });
     }
     let (path, clip) = split_clip(text);
+    if let Some(keyframe) = clip.filter(|_| path.to_lowercase().ends_with(".xml")) {
+        let file = supple_assets::mjcf::open_at(Path::new(path), keyframe).map_err(|e| Error::file(&e))?;
+        return Ok(Source { scene: file.scene.clone(), file: Some(file) });
+    }
     let file = supple_assets::open(Path::new(path)).map_err(|e| Error::file(&e))?;
     let scene = match clip {
         None => file.scene.clone(),
@@ -131,19 +136,24 @@ pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
     Ok(Source { scene, file: Some(file) })
 }
 
-/// Writes a simulated motion into every .glb of the files.
+/// Writes a simulated motion into every .glb and .bvh of the files.
 pub(crate) fn write_baked(
     scene: &Scene,
     recording: &Recording,
     files: &Files,
     terminal: &Terminal,
 ) -> Result<(), Error> {
-    let baked = bake(scene, recording)?;
-    for note in &baked.notes {
-        terminal.note(format_args!("{}: {}", note.part, note.text));
-    }
+    let write = |path: &Path, bytes: &[u8], notes: &[supple_assets::Note]| {
+        notes.iter().for_each(|note| terminal.note(format_args!("{}: {}", note.part, note.text)));
+        std::fs::write(path, bytes).map_err(|e| Error::output(path, &e))
+    };
     for path in files.ending("glb") {
-        std::fs::write(path, &baked.bytes).map_err(|e| Error::output(path, &e))?;
+        let baked = bake(scene, recording)?;
+        write(path, &baked.bytes, &baked.notes)?;
+    }
+    for path in files.ending("bvh") {
+        let (motion, notes) = supple_assets::export_bvh(&scene.model, recording);
+        write(path, motion.write().as_bytes(), &notes)?;
     }
     Ok(())
 }
@@ -167,7 +177,7 @@ pub(crate) fn character(text: &str) -> Result<Option<Character>, Error> {
 }
 
 /// `FILE#CLIP` as its parts.
-fn split_clip(text: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_clip(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once('#') {
         Some((path, clip)) if !Path::new(text).exists() => (path, Some(clip)),
         _ => (text, None),
@@ -176,13 +186,19 @@ fn split_clip(text: &str) -> (&str, Option<&str>) {
 
 /// The scene of a file that follows one of its clips.
 fn follow(file: &Imported, name: &str) -> Result<Scene, Error> {
+    let clip = clip(file, name)?;
+    file.following(clip).ok_or_else(|| Error::failed("cli/bug", "a clip of a file has other bodies than its model"))
+}
+
+/// A clip of a file by its name.
+pub(crate) fn clip<'a>(file: &'a Imported, name: &str) -> Result<&'a Arc<Motion>, Error> {
     let names = || file.clips.iter().map(|clip| clip.name()).collect::<Vec<_>>().join(", ");
     let help = match file.clips.is_empty() {
         true => "it has no clips: leave the clip out".to_owned(),
         false => format!("it has {}", names()),
     };
     let unknown = || Error::setting(format!("{} has no clip \"{name}\", or several", file.source.display()), help);
-    file.clip(name).and_then(|clip| file.following(clip)).ok_or_else(unknown)
+    file.clip(name).ok_or_else(unknown)
 }
 
 /// The state to run a scene from. One that arrives broken is brought together, and that is said.

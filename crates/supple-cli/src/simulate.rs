@@ -26,10 +26,13 @@ pub(crate) struct SimulateArgs {
     /// With --track FILE.bvh, a body and the recorded joint that it follows; may be given again
     #[arg(long, value_name = "BODY=JOINT", requires = "track")]
     map: Vec<String>,
+    /// Start in a keyframe of an MJCF file
+    #[arg(long, value_name = "NAME", conflicts_with = "floating")]
+    keyframe: Option<String>,
     /// Do not fix the root of a URDF to the world
     #[arg(long)]
     floating: bool,
-    /// Write a file, by its ending: .glb (baked animation), .csv (trajectory) or .json (report); may be given again
+    /// Write a file, by its ending: .glb (baked animation), .bvh (motion), .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// How much time to simulate, in seconds
@@ -46,7 +49,7 @@ pub(crate) struct SimulateArgs {
 }
 
 /// What a run can be written into.
-const ENDINGS: [&str; 3] = ["glb", "csv", "json"];
+const ENDINGS: [&str; 4] = ["glb", "bvh", "csv", "json"];
 
 /// What a run measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -156,8 +159,10 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
     let recorded = args.track.as_ref().filter(|track| track.to_lowercase().ends_with(".bvh"));
-    let text = match &args.track {
-        Some(clip) if recorded.is_none() => format!("{}#{clip}", args.scene),
+    let text = match (&args.track, &args.keyframe) {
+        (Some(clip), None) if recorded.is_none() => format!("{}#{clip}", args.scene),
+        (_, Some(keyframe)) if args.scene.to_lowercase().ends_with(".xml") => format!("{}#{keyframe}", args.scene),
+        (_, Some(_)) => return Err(Error::setting("only an MJCF file (.xml) has keyframes", "leave out --keyframe")),
         _ => args.scene.clone(),
     };
     let opened = if args.floating {
@@ -189,7 +194,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let files = Files::check(&args.output, &ENDINGS)?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
-    let mut recording = files.ending("glb").next().map(|_| Recording::default());
+    let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {

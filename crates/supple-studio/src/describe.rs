@@ -120,7 +120,7 @@ struct SolverLine {
 }
 
 /// What a file gave besides its scene: meshes that bodies carry, and what was noted when it was read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dress {
     pub(crate) meshes: Vec<DrawnMesh>,
     pub(crate) notes: Vec<Note>,

@@ -67,6 +67,8 @@ pub(crate) enum Request {
     Undo,
     /// Do again what was undone last.
     Redo,
+    /// Apply the remedies of the doctor to the model that a file gave.
+    Mend,
     /// Open the journal of a session that did not finish.
     Recover { journal: u32 },
     /// Remove the journal of a session that did not finish.
@@ -169,10 +171,31 @@ pub(crate) struct Status<'a> {
     pub(crate) redo: Option<String>,
     /// Sessions that did not finish.
     pub(crate) journals: Vec<JournalLine<'a>>,
+    /// What the doctor says of the model that a file gave; null while it is being examined, and for other scenes.
+    pub(crate) doctor: Option<DoctorLine<'a>>,
     /// Bytes held by the takes.
     pub(crate) bytes: usize,
     /// The last thing that everyone should know.
     pub(crate) notice: Option<&'a Notice>,
+}
+
+/// What the doctor says.
+#[derive(Debug, Serialize)]
+pub(crate) struct DoctorLine<'a> {
+    /// The gravest first.
+    pub(crate) findings: Vec<FindingLine<'a>>,
+    /// Seconds of jerks that went well.
+    pub(crate) seconds: f64,
+    /// Why they ended early.
+    pub(crate) failure: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct FindingLine<'a> {
+    pub(crate) code: &'static str,
+    pub(crate) part: &'a str,
+    pub(crate) what: &'a str,
+    pub(crate) remedy: &'a str,
 }
 
 #[derive(Debug, Serialize)]

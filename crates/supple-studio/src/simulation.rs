@@ -2,6 +2,7 @@
 //!
 //! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
 
+mod doctor;
 mod posing;
 mod takes;
 
@@ -27,6 +28,7 @@ use supple::{
     BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target,
     Timeline, Twist, Watch, Work, step,
 };
+use supple_assets::doctor::Diagnosis;
 use supple_assets::{BoneChange, Character, FileError, Imported};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -128,6 +130,8 @@ pub(crate) enum Command {
     Rig(oneshot::Sender<Option<String>>),
     /// A file replaces scene and takes.
     Load(Box<Opening>, oneshot::Sender<Result<(), (String, String)>>),
+    /// The doctor has looked at the model of a stage.
+    Examined { generation: u32, diagnosis: Box<Diagnosis> },
     /// The studio ends. Tells whether a journal is left behind.
     Close(oneshot::Sender<Closed>),
 }
@@ -187,6 +191,7 @@ pub(crate) fn start(
     let (scene_out, scene) = watch::channel(Utf8Bytes::default());
     let (status_out, status) = watch::channel(Utf8Bytes::default());
     let (frame_out, frame) = watch::channel(Bytes::new());
+    let of_a_file = matches!(opening, Opening::File(..));
     let stage = Stage::open(opening, &desk.build, 0)?;
     let mut simulation = Simulation {
         playing: stage.stored.is_none(),
@@ -201,10 +206,14 @@ pub(crate) fn start(
         touched: false,
         speed: 1.0,
         notice: None,
+        commands: commands.downgrade(),
         scene_out,
         status_out,
         frame_out,
     };
+    if of_a_file {
+        simulation.examine();
+    }
     simulation.publish_all();
     simulation.tell_if_stored();
     simulation.greet();
@@ -235,6 +244,8 @@ struct Simulation {
     /// Simulated per real time, as wished.
     speed: f64,
     notice: Option<Notice>,
+    /// How the doctor answers.
+    commands: mpsc::WeakSender<Command>,
     scene_out: watch::Sender<Utf8Bytes>,
     status_out: watch::Sender<Utf8Bytes>,
     frame_out: watch::Sender<Bytes>,
@@ -245,6 +256,8 @@ struct Stage {
     generation: u32,
     scene: Arc<Scene>,
     dress: Dress,
+    /// What the doctor says of the model, once it has looked.
+    diagnosis: Option<Diagnosis>,
     work: Work,
     timeline: Timeline,
     take: usize,
@@ -418,6 +431,12 @@ impl Simulation {
                 let name = |c: &Character| c.source().file_name().map(|n| n.to_string_lossy().into_owned());
                 let _ = reply.send(character.map(|c| c.scene_file(&name(c).unwrap_or_default())));
             }
+            Command::Examined { generation, diagnosis } => {
+                if generation == self.stage.generation {
+                    self.stage.diagnosis = Some(*diagnosis);
+                    self.publish_status();
+                }
+            }
             Command::Load(opening, reply) => {
                 let _ = reply.send(self.open(*opening));
             }
@@ -426,12 +445,15 @@ impl Simulation {
     }
 
     fn open(&mut self, opening: Opening) -> Result<(), (String, String)> {
-        let from_file = matches!(opening, Opening::Takes(..));
+        let (from_file, of_a_file) = (matches!(opening, Opening::Takes(..)), matches!(opening, Opening::File(..)));
         let stage = Stage::open(opening, &self.build, self.generations + 1)
             .map_err(|e| (e.code().to_owned(), e.to_string()))?;
         self.generations += 1;
         self.playing = !from_file;
         self.put_aside(stage);
+        if of_a_file {
+            self.examine();
+        }
         self.publish_all();
         self.tell_if_stored();
         self.greet();
@@ -509,6 +531,7 @@ impl Simulation {
                 }
             }
             Request::Compare { take } => self.stage.set_compare(take)?,
+            Request::Mend => self.mend()?,
             Request::Undo => self.undo()?,
             Request::Redo => self.redo()?,
             Request::Recover { journal } => self.recover(journal)?,
@@ -563,6 +586,7 @@ impl Simulation {
             undo,
             redo,
             journals: self.journals_told(),
+            doctor: self.doctor_told(),
             bytes: stage.timeline.bytes(),
             notice: self.notice.as_ref(),
         });
@@ -711,6 +735,7 @@ impl Stage {
             culprit: None,
             scene: Arc::new(scene),
             dress,
+            diagnosis: None,
         };
         stage.go_to(take, stage.timeline.takes()[take].end())?;
         Ok(stage)

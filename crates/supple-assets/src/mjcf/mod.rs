@@ -1,14 +1,14 @@
 //! MJCF: the models of MuJoCo.
 //!
 //! What is read: bodies and frames, hinges, slides, balls and free joints with limits, springs and dampers, geoms with the inertia that
-//! follows from them, sites, default classes, compiler options, included files, `connect` and `weld`, springs between two sites, motors and
+//! follows from them, sites, default classes, compiler options, included files, `connect`, `weld` and coupled joints, springs between two sites, motors and
 //! servos on joints, excluded contacts, and keyframes. Everything else is listed as a note.
 
 mod classes;
 
 use crate::robot::{
-    Actuator, Axis, Base, Closure, ClosureKind, Form, Geom, Inertial, Kind, Link, NamedPose, PointSpring, Robot, build,
-    z_from_x,
+    Actuator, Axis, AxisCoupling, Base, Closure, ClosureKind, Form, Geom, Inertial, Kind, Link, Mended, NamedPose,
+    PointSpring, Robot, build, z_from_x,
 };
 use crate::urdf::mesh_hull;
 use crate::xml::{self, Asked, Element, Includes, Source};
@@ -18,12 +18,28 @@ use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use supple::maths::rotation::between;
-use supple::{Contacts, Groups, Pose, ServoTarget, Shape};
+use supple::{Contacts, Groups, Pose, Scene, ServoTarget, Shape};
 
 /// What an MJCF file becomes.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
     let robot = read(path)?;
     Ok(build(path, &robot, Base::Fixed)?.imported(path, &robot))
+}
+
+/// What an MJCF file becomes, in the pose of one of its keyframes. Its scene is called `FILE#KEYFRAME`.
+pub fn open_at(path: &Path, keyframe: &str) -> Result<Imported, FileError> {
+    let robot = read(path)?;
+    let built = build(path, &robot, Base::Fixed)?;
+    let Some(pose) = robot.poses.iter().find(|pose| pose.name == keyframe) else {
+        let names = robot.poses.iter().map(|pose| pose.name.as_str()).collect::<Vec<_>>().join(", ");
+        let remedy = if names.is_empty() { "it has none: leave it out".into() } else { format!("it has {names}") };
+        return Err(FileError::new("file/keyframe", path, format!("it has no keyframe \"{keyframe}\""), remedy));
+    };
+    let state = built.place(&pose.positions);
+    let mut imported = built.imported(path, &robot);
+    let Scene { name, model, input, .. } = imported.scene;
+    imported.scene = Scene::from_parts(format!("{name}#{keyframe}"), model, state, input);
+    Ok(imported)
 }
 
 /// Reads an MJCF file with all that it includes.
@@ -671,10 +687,15 @@ impl Reader<'_> {
             link.inertial = own.or(weight);
             if let Some(inertial) = &mut link.inertial {
                 inertial.mass = inertial.mass.max(self.compiler.least_mass);
+                *inertial = inertial.bounded(self.compiler.least_inertia);
+                if self.compiler.balance && inertial.mended().1 == Some(Mended::Moments) {
+                    *inertial = inertial.balanced();
+                    let text =
+                        "its moments of inertia are those of no body: their mean was taken for each (balanceinertia)";
+                    let note = Note { code: "import/inertia", part: link.name.clone(), text: text.to_owned() };
+                    self.robot.notes.push(note);
+                }
             }
-        }
-        if self.compiler.least_inertia > 0.0 {
-            self.note("import/inertia", "boundinertia", "the least inertia of bodies is not applied: left out");
         }
         if let Some(total) = self.compiler.total_mass {
             let sum: f64 = self.robot.links.iter().filter_map(|link| link.inertial).map(|i| i.mass).sum();
@@ -706,15 +727,7 @@ impl Reader<'_> {
         let kind = match element.tag.as_str() {
             "connect" => ClosureKind::Point,
             "weld" => ClosureKind::Frame,
-            "joint" => {
-                let text = "joints are not coupled: they move by themselves";
-                self.note("import/coupling", element.place(), text);
-                let source = self.asked.of(element, &[]);
-                for name in ["joint1", "joint2", "polycoef", "name", "active", "solref", "solimp"] {
-                    source.text(name);
-                }
-                return Ok(());
-            }
+            "joint" => return self.coupling(element),
             _ => return Ok(()),
         };
         let source = self.asked.of(element, self.classes.inherited(element, MAIN)?);
@@ -745,6 +758,36 @@ impl Reader<'_> {
             }
         };
         self.robot.closures.push(closure);
+        Ok(())
+    }
+
+    /// `y − y_ref = c_0 + c_1 (x − x_ref) + …`
+    fn coupling(&mut self, element: &Element) -> Result<(), FileError> {
+        // What classes say of joints is about those of bodies.
+        let source = self.asked.of(element, &[]);
+        for name in ["class", "solref", "solimp"] {
+            source.text(name);
+        }
+        let count = self.robot.couplings.len();
+        let name = source.name_or(|| format!("joint {}", count + 1));
+        if source.text("active") == Some("false") {
+            self.note("import/coupling", name, "it is not active at the start: left out");
+            return Ok(());
+        }
+        let axis = |name: &'static str| match source.text(name) {
+            Some(joint) if self.axes.contains_key(joint) => Ok(Some(joint.to_owned())),
+            Some(joint) => Err(source.wrong(name, joint, "the name of a joint")),
+            None => Ok(None),
+        };
+        let Some(follower) = axis("joint1")? else {
+            return Err(element.error("file/value", "it names no joint", "give joint1=\"…\""));
+        };
+        let leader = axis("joint2")?;
+        let mut polynomial = [0.0, 1.0, 0.0, 0.0, 0.0];
+        if let Some(given) = source.list("polycoef", 5)? {
+            polynomial = std::array::from_fn(|k| given.get(k).copied().unwrap_or(polynomial[k]));
+        }
+        self.robot.couplings.push(AxisCoupling { name, follower, leader, polynomial });
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 mod build;
 pub(crate) mod fit;
 mod joints;
+mod limits;
 mod names;
 mod physics;
 mod springs;

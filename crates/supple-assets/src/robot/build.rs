@@ -3,7 +3,7 @@
 
 use super::inertia::{Inertial, Mended};
 use super::*;
-use crate::retarget::tracker;
+use crate::retarget::Followed;
 use crate::{FileError, Imported, Link as ImportedLink, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use std::path::Path;
 use supple::maths::rotation::{between, exp};
 use supple::model::RotationKind;
 use supple::{
-    AnchorSpringSpec, BodyId, BodyRef, BodySpec, BodyState, Input, JointId, JointMask, JointSpec, Limits, Material,
-    Model, ModelBuilder, Motor, ObstacleShape, ObstacleSpec, Range, RotationSpring, Scene, SlideSpring, State,
-    SwingEllipse,
+    AnchorSpringSpec, BodyId, BodyRef, BodySpec, BodyState, Coupling, Input, JointId, JointMask, JointSpec, Limits,
+    Material, Model, ModelBuilder, Motor, ObstacleShape, ObstacleSpec, Range, RotationSpring, Scene, SlideSpring,
+    State, SwingEllipse,
 };
 
 /// Where a root stands whose file does not say how it moves.
@@ -123,6 +123,7 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
     give_mass(&mut groups, &mut notes);
     let mut names: BTreeSet<String> = robot.links.iter().map(|link| link.name.clone()).collect();
 
+    let starts = starts(robot);
     let up = Pose::new(y_up(), DVec3::ZERO);
     let mut parts: Vec<Part> = Vec::new();
     let mut part_of: Vec<usize> = Vec::new();
@@ -168,7 +169,7 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
                 let what = format!("joint \"{}\" has an axis without direction", joining.name);
                 return Err(FileError::new("file/value", file, what, "give an axis that is not zero"));
             }
-            world = world.then(start_motion(&joining, &mut notes));
+            world = world.then(start_motion(&joining, &starts, &mut notes));
             let name =
                 if last { group.name.clone() } else { unique(&mut names, format!("{} {}", group.name, joining.name)) };
             let own = if last { inertial } else { lent(&inertial, joining.frame.translation) };
@@ -198,7 +199,7 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
         bodies.push(builder.body(body(part, own.then_some(&groups[part.group]), &mut notes)));
     }
     let mut joint_of_part = vec![None; parts.len()];
-    let mut targets = Vec::new();
+    let (mut targets, mut masks) = (Vec::new(), Vec::new());
     for (p, part) in parts.iter().enumerate() {
         let Some(joining) = &part.joint else { continue };
         let parent = part.parent.map_or(BodyRef::World, |parent| BodyRef::Id(bodies[parent]));
@@ -210,11 +211,13 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
             JointSpec::new(joining.name.clone(), joining.mask, bodies[p], parent).frames(joining.frame, parent_frame);
         let id = builder.joint(dress(spec, joining, load[p]));
         joint_of_part[p] = Some(id);
+        masks.push(joining.mask);
         targets.extend(joining.axis.as_ref().and_then(|axis| axis.actuator?.target).map(|target| (id, target)));
     }
     for joint in &mut joints {
         joint.joint = joint.joint.and_then(|part| joint_of_part[part.index()]);
     }
+    couple(robot, &joints, &masks, &mut builder, &mut notes);
     // What a file joins does not touch, whatever stands between.
     for group in groups.iter().enumerate().filter(|(_, group)| group.parent.is_some()) {
         let (g, group) = group;
@@ -289,7 +292,9 @@ pub fn build(file: &Path, robot: &Robot, base: Base) -> Result<Built, FileError>
     }
     for (part, body) in parts.iter().zip(&bodies) {
         let Inertial { mass, centre, inertia } = part.inertial;
-        builder.tracker(tracker(*body, part.name.clone(), mass, inertia, centre));
+        let held = part.joint.as_ref().map(|joint| joint.frame.translation - centre);
+        let followed = Followed { mass, inertia, centre_in_link: centre, held };
+        builder.tracker(followed.tracker(*body, part.name.clone()));
     }
     let mut obstacle_names = BTreeSet::new();
     for geom in &robot.fixtures {
@@ -544,18 +549,37 @@ fn join(bundle: &[Axis], link: usize, parent_from_link: Pose, joints: &mut Vec<F
     }
 }
 
-/// How far the part is moved from zero at the start: as little as brings it inside its limits.
-fn start_motion(joining: &Joining, notes: &mut Vec<Note>) -> Pose {
-    let Some(axis) = &joining.axis else { return Pose::IDENTITY };
-    let Some([low, high]) = axis.range.filter(|_| matches!(axis.kind, Kind::Hinge | Kind::Slide)) else {
-        return Pose::IDENTITY;
+/// Where axes start, from their references: as near to zero as their ranges allow, followers where their leaders want them.
+fn starts(robot: &Robot) -> BTreeMap<&str, f64> {
+    let axes = robot.links.iter().flat_map(|link| &link.axes);
+    let axes = axes.filter(|axis| matches!(axis.kind, Kind::Hinge | Kind::Slide));
+    let nearest = |axis: &Axis| {
+        let [low, high] = axis.range.unwrap_or([axis.reference; 2]).map(|x| x - axis.reference);
+        0f64.clamp(low, high.max(low))
     };
-    let position = 0f64.clamp(low - axis.reference, (high - axis.reference).max(low - axis.reference));
-    if position == 0.0 {
+    let mut starts: BTreeMap<&str, f64> = axes.map(|axis| (axis.name.as_str(), nearest(axis))).collect();
+    // A follower may lead others: once more for each.
+    for _ in &robot.couplings {
+        for coupling in &robot.couplings {
+            let leading = coupling.leader.as_ref().map_or(Some(0.0), |leader| starts.get(leader.as_str()).copied());
+            let wanted = leading.map(|x| coupling.polynomial.iter().rev().fold(0.0, |sum, c| sum * x + c));
+            if let (Some(wanted), Some(start)) = (wanted, starts.get_mut(coupling.follower.as_str())) {
+                *start = wanted;
+            }
+        }
+    }
+    starts
+}
+
+/// How far the part is moved from zero at the start: as little as brings it inside its limits, or to its leader.
+fn start_motion(joining: &Joining, starts: &BTreeMap<&str, f64>, notes: &mut Vec<Note>) -> Pose {
+    let Some(axis) = &joining.axis else { return Pose::IDENTITY };
+    let position = starts.get(axis.name.as_str()).copied().unwrap_or(0.0);
+    if position == 0.0 || !position.is_finite() {
         return Pose::IDENTITY;
     }
     let text = format!(
-        "its limits exclude the pose of the file: it starts at {:.4}, the nearest inside",
+        "its limits or its leader exclude the pose of the file: it starts at {:.4}, the nearest that they allow",
         position + axis.reference
     );
     notes.push(Note { code: "import/start", part: axis.name.clone(), text });
@@ -564,6 +588,38 @@ fn start_motion(joining: &Joining, notes: &mut Vec<Note>) -> Pose {
         _ => Pose::new(exp(DVec3::X * position), DVec3::ZERO),
     };
     joining.frame.then(motion).then(joining.frame.inverse())
+}
+
+/// Couples the joints of axes that follow others.
+fn couple(robot: &Robot, joints: &[FileJoint], masks: &[JointMask], builder: &mut ModelBuilder, notes: &mut Vec<Note>) {
+    // A planar joint of three axes is known by its turn, the last of them.
+    let find = |name: &str| {
+        let joint = joints.iter().find(|joint| joint.name == name)?;
+        let mask = masks[joint.joint?.index()];
+        let single = matches!(mask, JointMask::HINGE | JointMask::PRISMATIC) && joint.slot == 0;
+        let turn = mask == JointMask::PLANAR && joint.kind == Kind::Hinge && joint.slot == 2;
+        (single || turn).then_some((joint.joint?, joint.sign))
+    };
+    for coupling in &robot.couplings {
+        let sides = match &coupling.leader {
+            None => find(&coupling.follower).map(|follower| (follower, None)),
+            Some(leader) => find(&coupling.follower).zip(find(leader).map(Some)),
+        };
+        let Some(((follower, sign), leader)) = sides else {
+            let text = "one of its joints is not there, or neither turns about one axis nor slides along one: left out";
+            notes.push(Note { code: "import/coupling", part: coupling.name.clone(), text: text.to_owned() });
+            continue;
+        };
+        // s_f y = p(s_l x), with y and x the positions of the model's joints
+        let mut scale = sign;
+        let polynomial = coupling.polynomial.map(|c| {
+            let scaled = c * scale;
+            scale *= leader.map_or(1.0, |(_, sign)| sign);
+            scaled
+        });
+        let leader = leader.map(|(id, _)| id);
+        builder.coupling(Coupling { name: coupling.name.clone(), follower, leader, polynomial });
+    }
 }
 
 fn is_fixed(parts: &[Part], part: usize) -> bool {

@@ -61,6 +61,22 @@ impl Inertial {
         Inertial { mass: self.mass * factor, centre: self.centre, inertia: self.inertia * factor }
     }
 
+    /// With principal moments of at least `least` \[kg·m²\].
+    pub(crate) fn bounded(&self, least: f64) -> Inertial {
+        let (values, axes) = eigen(self.inertia);
+        if least <= 0.0 || values.min_element() >= least {
+            return *self;
+        }
+        let inertia = axes * DMat3::from_diagonal(values.max(DVec3::splat(least))) * axes.transpose();
+        Inertial { inertia: (inertia + inertia.transpose()) * 0.5, ..*self }
+    }
+
+    /// With the mean of its moments about every axis.
+    pub(crate) fn balanced(&self) -> Inertial {
+        let trace = self.inertia.x_axis.x + self.inertia.y_axis.y + self.inertia.z_axis.z;
+        Inertial { inertia: DMat3::from_diagonal(DVec3::splat(trace / 3.0)), ..*self }
+    }
+
     /// An inertia that a body can have, as near as may be to this one, and what was wrong.
     ///
     /// With the second moments `C = ½ tr(I) 1 − I` a body has no negative eigenvalue of `C`; those that are become a millionth of the

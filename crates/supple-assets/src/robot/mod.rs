@@ -14,6 +14,7 @@ mod inertia;
 
 pub use build::{Base, Built, FileJoint, build};
 pub use inertia::Inertial;
+pub(crate) use inertia::Mended;
 
 use crate::Note;
 use glam::{DQuat, DVec3};
@@ -30,6 +31,8 @@ pub struct Robot {
     pub fixtures: Vec<Geom>,
     /// Joints beside those of the tree.
     pub closures: Vec<Closure>,
+    /// Axes that follow others.
+    pub couplings: Vec<AxisCoupling>,
     /// Springs between points.
     pub springs: Vec<PointSpring>,
     /// Pairs of links that do not touch each other.
@@ -188,6 +191,19 @@ pub enum ClosureKind {
     Point,
     /// Two frames stay together.
     Frame,
+}
+
+/// An axis that follows another: with x and y their positions from their references, `y = c_0 + c_1 x + … + c_4 x⁴`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisCoupling {
+    /// Unique among the couplings.
+    pub name: String,
+    /// Name of the axis that follows.
+    pub follower: String,
+    /// Name of the axis that it follows; `None`: it stays at c_0.
+    pub leader: Option<String>,
+    /// c_0 … c_4.
+    pub polynomial: [f64; 5],
 }
 
 /// A spring between a point of one link and a point of another.

@@ -82,6 +82,7 @@ export class Panel {
 
   setStatus(status: StatusMessage): void {
     this.status = status;
+    this.showDoctor(status);
     const { settings } = status;
     const put = (id: string, value: number) => {
       if (document.activeElement !== input(id) || !input(id).matches(":active")) input(id).value = String(value);
@@ -394,6 +395,7 @@ export class Panel {
     element("start").addEventListener("click", () => this.seekTo(0));
     const speed = element<HTMLSelectElement>("speed");
     speed.addEventListener("change", () => send({ type: "speed", factor: Number(speed.value) }));
+    element("mend").addEventListener("click", () => send({ type: "mend" }));
     input("time").addEventListener("input", () => (this.scrub = input("time").valueAsNumber));
   }
 
@@ -419,6 +421,26 @@ export class Panel {
       return line;
     });
     element("import-notes").replaceChildren(...lines);
+  }
+
+  /** What the doctor says of the model that a file gave. */
+  private showDoctor(status: StatusMessage): void {
+    const { doctor } = status;
+    const text = (): string => {
+      if (!doctor) return "The doctor is looking at it…";
+      const jerks = doctor.failure ?? `${doctor.seconds.toFixed(0)} s of jerks went well`;
+      const found = doctor.findings.length;
+      return found === 0 ? `Doctor: nothing is wrong; ${jerks}.` : `Doctor: ${found} found; ${jerks}.`;
+    };
+    element("doctor").textContent = text();
+    const lines = (doctor?.findings ?? []).map((finding) => {
+      const line = document.createElement("li");
+      line.textContent = `${finding.part}: ${finding.what}. Remedy: ${finding.remedy}`;
+      line.title = finding.code;
+      return line;
+    });
+    element("doctor-findings").replaceChildren(...lines);
+    element("mend").hidden = lines.length === 0;
   }
 
   private seekBy(steps: number): void {

@@ -142,6 +142,12 @@ export interface StatusMessage {
     budget: number;
     joints: [number, number, number][];
   };
+  /** What the doctor says of the model that a file gave; null while it is being examined, and for other scenes. */
+  doctor: {
+    findings: { code: string; part: string; what: string; remedy: string }[];
+    seconds: number;
+    failure: string | null;
+  } | null;
   pins: number[];
   take: number;
   /** By index; null where one was removed. */

@@ -454,6 +454,11 @@ impl ModelBuilder {
         TrackerId(self.trackers.len() as u32 - 1)
     }
 
+    /// Takes all trackers out, for others in their place.
+    pub fn clear_trackers(&mut self) {
+        self.trackers.clear();
+    }
+
     /// Adds an obstacle.
     pub fn obstacle(&mut self, obstacle: ObstacleSpec) -> ObstacleId {
         self.obstacles.push(obstacle);

@@ -107,14 +107,18 @@ impl Motion {
     /// Where a body is at a time \[s\].
     ///
     /// Between frames k and k + 1 at u: position `(1 − u) p_k + u p_{k+1}` and rotation likewise along the shorter arc; velocity and
-    /// acceleration blend the central differences at both frames.
+    /// acceleration blend the central differences at both frames. A motion that is held at its ends begins with the velocity of its first two frames: it was
+    /// under way before.
     pub fn at(&self, time: f64, body: usize) -> Moved {
         let frames = time * self.rate;
         let k = frames.floor();
         let u = frames - k;
         // Beyond 2⁵³ frames a time has no fraction left.
         let k = k.clamp(-9e15, 9e15) as i64;
-        let [before, a, b, after] = [-1, 0, 1, 2].map(|i| self.pose(k + i, body));
+        let [mut before, a, b, after] = [-1, 0, 1, 2].map(|i| self.pose(k + i, body));
+        if k == 0 && self.ending == Ending::Hold {
+            before = mirrored(a, b);
+        }
         let (at_a, at_b) = (self.rates(before, a, b), self.rates(a, b, after));
         let blend =
             |x: Twist, y: Twist| Twist::new(x.linear * (1.0 - u) + y.linear * u, x.angular * (1.0 - u) + y.angular * u);
@@ -138,6 +142,14 @@ impl Motion {
             Twist::new((to - from) * square, (turn_to - turn_from) * square),
         )
     }
+}
+
+/// As far before `here` as `after` is behind it.
+fn mirrored(here: Pose, after: Pose) -> Pose {
+    Pose::new(
+        rotation::exp(-turn(here.rotation, after.rotation)) * here.rotation,
+        here.translation * 2.0 - after.translation,
+    )
 }
 
 /// The rotation vector from one orientation to another, world axes, the shorter way.
