@@ -7,6 +7,7 @@ pub(crate) mod container;
 mod document;
 mod mesh;
 pub(crate) mod schema;
+mod soft;
 mod solids;
 
 pub(crate) use animation::Clip;

@@ -13,7 +13,7 @@ use supple::{BodySpec, FleshMaterial, FleshSpec, Input, Model, ModelBuilder, Pos
 /// Options of the bench.
 #[derive(Args, Debug)]
 pub(crate) struct FleshArgs {
-    /// How long each run lasts, in seconds
+    /// How long each run lasts, in seconds; 0.1 for a quick look
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
     #[command(flatten)]
@@ -36,6 +36,8 @@ struct Row {
     finite: bool,
     inverted_start: usize,
     inverted_end: usize,
+    /// Share of all elements that are inverted at the end.
+    not_returned: f64,
     /// Newton steps a step, mean.
     newton_mean: f64,
     /// Share of steps solved to the tolerance.
@@ -141,6 +143,7 @@ fn measure_run(
             }
         }
     }
+    let inverted_end = inverted(&state);
     Ok(Row {
         scene: "block",
         stiffness,
@@ -149,7 +152,8 @@ fn measure_run(
         start,
         finite: finite && state.is_finite(),
         inverted_start,
-        inverted_end: inverted(&state),
+        inverted_end,
+        not_returned: inverted_end as f64 / flesh.elements.len() as f64,
         newton_mean: newton as f64 / steps as f64,
         converged: 1.0 - unsettled as f64 / steps as f64,
         energy_first,
