@@ -16,6 +16,9 @@ pub(crate) struct FleshArgs {
     /// How long each run lasts, in seconds; 0.1 for a quick look
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
+    /// Steps of a run at most
+    #[arg(long, default_value_t = 120)]
+    steps: usize,
     #[command(flatten)]
     destination: Destination,
 }
@@ -58,7 +61,7 @@ pub(super) fn run(args: &FleshArgs, terminal: &Terminal) -> Result<(), Error> {
             let model = block(stiffness, poisson)?;
             for dt in STEPS {
                 for start in STARTS {
-                    rows.push(measure_run(&model, stiffness, poisson, dt, start, args.seconds)?);
+                    rows.push(measure_run(&model, stiffness, poisson, dt, start, args)?);
                     bar.inc(1);
                 }
             }
@@ -117,7 +120,7 @@ fn measure_run(
     poisson: f64,
     dt: f64,
     start: &'static str,
-    seconds: f64,
+    args: &FleshArgs,
 ) -> Result<Row, Error> {
     let Some(flesh) = model.flesh() else { return Err(Error::failed("cli/bug", "no flesh".to_owned())) };
     let mut state = model.start();
@@ -129,7 +132,7 @@ fn measure_run(
         flesh.inverted(&nodes)
     };
     let (inverted_start, energy_first) = (inverted(&state), measure::energy(model, &input, &state).total());
-    let steps = (seconds / dt).round().max(1.0) as usize;
+    let steps = ((args.seconds / dt).round().max(1.0) as usize).min(args.steps);
     let (mut newton, mut unsettled, mut finite) = (0u64, 0u64, true);
     for _ in 0..steps {
         match step(model, &input, &mut state, &mut work) {

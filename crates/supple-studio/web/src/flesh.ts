@@ -121,7 +121,7 @@ export class FleshView {
     this.balls.instanceMatrix.needsUpdate = true;
   }
 
-  /** |FᵀF − 1|/2 of each element: the size of its strain, which turning does not change. */
+  /** |FᵀF − 1|/2 of each element [%]: the size of its strain, which turning does not change. */
   private strain(nodes: ArrayLike<number>): void {
     for (let e = 0; e < this.strains.length; e++) {
       const d = edgesOf(this.message, nodes, e);
@@ -139,7 +139,7 @@ export class FleshView {
           sum += 0.25 * c * c;
         }
       }
-      this.strains[e] = Math.sqrt(sum);
+      this.strains[e] = 100 * Math.sqrt(sum);
     }
   }
 

@@ -197,8 +197,8 @@ function setScene(message: SceneMessage): void {
   heats = {
     gaps: new Heat(JOINT.gap, "m", 1e-9, 1e-2),
     loads: new Heat(JOINT.force, "N", 1e-3 * heaviest, heaviest),
-    // the material goes beyond its range at a strain of a sixth
-    strain: new Heat(-1, "", 1e-3, 1),
+    // the material goes beyond its range at a strain of 17 %
+    strain: new Heat(-1, "%", 1, 100),
   };
   instruments.setScene(message);
   panel.setScene(message);

@@ -189,18 +189,26 @@ impl Implicit {
         }
     }
 
-    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there.
+    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there. Nodes that are far off move by themselves until they are not.
     pub(crate) fn meet(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.come(flesh, poses, FAR * flesh.cell);
+    }
+
+    /// Solves the nodes for these poses of the bodies.
+    pub(crate) fn settle(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.come(flesh, poses, CLOSE * flesh.cell);
+    }
+
+    fn come(&mut self, flesh: &Flesh, poses: &[Pose], near: f64) {
         if !self.met {
             self.start_at(flesh, poses);
         } else if self.at != poses {
             self.follow(flesh, poses);
         }
-        // Nodes that are far off move by themselves until they are not.
         let close = CLOSE * flesh.cell;
         for alone in 0..=STEPS_ALONE {
             self.linearise(flesh);
-            if self.off <= FAR * flesh.cell || alone == STEPS_ALONE {
+            if self.off <= near || alone == STEPS_ALONE {
                 break;
             }
             self.solution.copy_from_slice(&self.reduced);
@@ -479,6 +487,38 @@ impl Implicit {
                 m * (inertia * x[i].distance_squared(self.target[i]) + damping * x[i].distance_squared(self.drag[i]));
         }
         own + flesh.elastic_energy(x) + self.touches.energy(flesh, x, &|bone: BodyId| self.at[bone.index()])
+    }
+
+    /// What bodies feel of flesh in the state that the part begins with: strain and contact, and the dampers of the nodes they refer to.
+    pub(crate) fn reactions(&mut self, flesh: &Flesh, state: &State, out: &mut [Wrench]) {
+        self.x[..flesh.free].copy_from_slice(&self.start);
+        self.at.copy_from_slice(&self.before);
+        for i in 0..flesh.free {
+            self.drag[i] = self.start[i];
+        }
+        self.lag(flesh);
+        self.evaluate(flesh);
+        out.copy_from_slice(&self.wrenches);
+        for (i, node) in state.nodes.iter().enumerate() {
+            let Some(bone) = flesh.bones[i] else { continue };
+            let body = &state.bodies[bone.index()];
+            let lever = node.position - body.position;
+            let slip = node.velocity - body.velocity.at(lever);
+            out[bone.index()] += Wrench::at(lever, slip * (flesh.masses[i] * flesh.material.damping));
+        }
+        // as `begin` left it
+        self.lags = 0;
+        for i in 0..flesh.free {
+            self.x[i] = self.start[i] + state.nodes[i].velocity * self.h;
+        }
+    }
+
+    /// Writes the free nodes of flesh whose bones were led.
+    pub(crate) fn commit_led(&self, state: &mut State) {
+        for (i, node) in state.nodes.iter_mut().enumerate() {
+            node.velocity = (self.x[i] - self.start[i]) / self.h;
+            node.position = self.x[i];
+        }
     }
 
     /// Writes the free nodes: places of the end, velocities by the way.

@@ -7,6 +7,7 @@ mod build;
 pub mod cage;
 pub(crate) mod couple;
 pub(crate) mod implicit;
+pub(crate) mod loose;
 pub mod material;
 pub mod surface;
 pub(crate) mod touch;

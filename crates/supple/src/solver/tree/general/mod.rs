@@ -30,7 +30,7 @@ mod touch;
 use crate::contact::Contact;
 use crate::flesh::couple::Coupled;
 use crate::forces::{self, Derivatives, Stop};
-use crate::input::Input;
+use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
@@ -125,7 +125,12 @@ pub(super) fn substep(
     work.start.clone_from(state);
     let part =
         Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
+    // Flesh that is coupled loosely is no matter of the bodies.
+    let aside = if input.flesh == FleshCoupling::Loose { work.flesh.take() } else { None };
     let done = work.advance(&part, span.halvings, state);
+    if aside.is_some() {
+        work.flesh = aside;
+    }
     if done.is_err() {
         state.clone_from(&work.start);
         if span.halvings == 0 {
@@ -211,21 +216,28 @@ impl GeneralWork {
 
     /// Keeps every force with its weight (3); returns how many limits act.
     fn weigh_forces(&mut self, part: &Part<'_>, state: &State) -> u32 {
+        let whole = self.flesh.is_some();
         let kept = &mut self.forces;
         kept.clear();
         let &Part { model, input, h, .. } = part;
         forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
             let softness = |body: BodyId| system::softness(model, state, body, acting.force);
             let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
-            let weight = if model.flesh().is_some() { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
+            let weight = if whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
             kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
         })
+    }
+
+    /// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
+    /// would otherwise be at rest in its place and yet have a velocity at the end.
+    fn steady_share(&self) -> f64 {
+        if self.flesh.is_some() { 1.0 } else { 0.5 }
     }
 
     /// Momenta of the start with the part of S that does not depend on v.
     fn first_impulses(&mut self, part: &Part<'_>, state: &State) {
         let &Part { model, input, h, .. } = part;
-        let share = steady_share(model) * h;
+        let share = self.steady_share() * h;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let linear = s.velocity.linear * body.mass + input.gravity * (share * body.mass);
             let angular = turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
@@ -345,7 +357,7 @@ impl GeneralWork {
     /// S' of (2), without what depends on the velocities of the end.
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
-        let share = (1.0 - steady_share(model)) * h;
+        let share = (1.0 - self.steady_share()) * h;
         for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
             *impulse = Wrench::new(input.gravity * (share * body.mass), DVec3::ZERO);
         }
@@ -407,12 +419,6 @@ impl GeneralWork {
         }
         if model.joints().is_empty() { Failure::NotFinite(BodyId(0)) } else { Failure::Diverged(widest.1) }
     }
-}
-
-/// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
-/// would otherwise be at rest in its place and yet have a velocity at the end.
-fn steady_share(model: &Model) -> f64 {
-    if model.flesh().is_some() { 1.0 } else { 0.5 }
 }
 
 /// Momenta with what flesh gives to bodies that drift to these poses, and how far it is from settled in units of [`TOLERANCE`]; its stiffness becomes part of
