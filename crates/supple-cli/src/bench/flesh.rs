@@ -13,11 +13,11 @@ use supple::{BodySpec, FleshMaterial, FleshSpec, Input, Model, ModelBuilder, Pos
 /// Options of the bench.
 #[derive(Args, Debug)]
 pub(crate) struct FleshArgs {
-    /// How long each run lasts, in seconds; 0.1 for a quick look
+    /// How long each run lasts, in seconds
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
-    /// Steps of a run at most
-    #[arg(long, default_value_t = 120)]
+    /// Steps of a run at most; 20 for a quick look
+    #[arg(long, default_value_t = 500)]
     steps: usize,
     #[command(flatten)]
     destination: Destination,

@@ -161,6 +161,21 @@ export class FleshView {
     ends.needsUpdate = true;
   }
 
+  /** For tests: vertices, edges and nodes drawn, the largest strain [%], and the colour of the first vertex. */
+  get shown(): { vertices: number; edges: number; nodes: number; strain: number; lowest: number; colour: number[] } {
+    const cage = this.wires.visible;
+    let lowest = Infinity;
+    for (let k = 1; k < this.positions.length; k += 3) lowest = Math.min(lowest, this.positions[k]!);
+    return {
+      vertices: this.surface.visible ? this.positions.length / 3 : 0,
+      edges: cage ? this.edgeElement.length : 0,
+      nodes: cage ? this.radii.length : 0,
+      strain: Math.max(...this.strains),
+      lowest,
+      colour: [...this.colours.subarray(0, 3)],
+    };
+  }
+
   /** The box of the surface at the start. */
   startBox(): THREE.Box3 {
     this.move(Float32Array.from(this.message.start), null);

@@ -422,6 +422,10 @@ window.supple = {
   get cones() {
     return cones.shown;
   },
+  /** What is drawn of flesh. */
+  get flesh() {
+    return flesh?.shown ?? null;
+  },
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {
     const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));

@@ -211,13 +211,10 @@ impl Implicit {
             if self.off <= near || alone == STEPS_ALONE {
                 break;
             }
-            self.solution.copy_from_slice(&self.reduced);
-            self.still_bodies();
-            if !self.go(flesh) {
+            if !self.go_alone(flesh) {
                 break;
             }
             self.settled.newton += 1;
-            self.factored = false;
         }
         self.settled.converged = self.off < close;
         self.settled.newton += 1;
@@ -272,6 +269,31 @@ impl Implicit {
         ldl.expand(*bodies, &mut self.solution);
         let both = self.solution.iter().zip(&self.gradient);
         -both.flat_map(|(x, g)| x.iter().zip(g)).map(|(x, g)| x * g).sum::<f64>()
+    }
+
+    /// How much less steeply E falls along a turn than the torques on the bodies say: a body that turns by θ = h w turns on by `J δθ` when w changes, with
+    /// `J = 1 + (1 − cos θ)/θ² [θ] + (θ − sin θ)/θ³ [θ]²`, and the step takes the torque of its end as it is.
+    pub(crate) fn turning(&self, v: &[Vector], dv: &[Vector]) -> f64 {
+        let wrenches = &self.gradient[self.stiffness.blocks..];
+        let mut sum = 0.0;
+        for ((v, dv), wrench) in v.iter().zip(dv).zip(wrenches) {
+            let [theta, turn] = [v, dv].map(|v| DVec3::from_slice(&v[3..]) * self.h);
+            let t = theta.length();
+            let (b, c) =
+                if t < 1e-2 { (0.5, 1.0 / 6.0) } else { ((1.0 - t.cos()) / (t * t), (t - t.sin()) / (t * t * t)) };
+            let once = theta.cross(turn);
+            sum += DVec3::from_slice(&wrench[3..]).dot(once * b + theta.cross(once) * c);
+        }
+        sum
+    }
+
+    /// Moves the nodes alone, the bodies staying where they are; tells whether E became less.
+    pub(crate) fn go_alone(&mut self, flesh: &Flesh) -> bool {
+        self.solution.copy_from_slice(&self.reduced);
+        self.still_bodies();
+        let moved = self.go(flesh);
+        self.factored = false;
+        moved
     }
 
     /// E where the bodies are at these poses and the nodes have gone this share of the way aimed at.
@@ -367,7 +389,7 @@ impl Implicit {
             if self.off < KEEP * last || self.off < WELL * CLOSE * flesh.cell {
                 return;
             }
-            self.evaluate(flesh);
+            self.reduced.copy_from_slice(&self.gradient);
         }
         self.factor(flesh);
         self.fresh = true;

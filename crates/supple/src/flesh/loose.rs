@@ -3,8 +3,8 @@
 //! A solver moves the bones with what flesh does to them at the start of the part, as wrenches from outside; then the flesh is solved with its bones led to where they are.
 //! What bones feel is a part late: with flesh that is heavy or stiff beside its bones this gains energy, whatever the solver. It is there for comparison, and serves any solver.
 
-use super::implicit::{Implicit, Settled};
 use super::Flesh;
+use super::implicit::{Implicit, Settled};
 use crate::input::Input;
 use crate::maths::{Pose, Wrench};
 use crate::model::{BodyId, Model, State};

@@ -146,6 +146,11 @@ impl Flesh {
         self.elements.iter().filter(|e| e.gradient(nodes).determinant() <= 0.0).count()
     }
 
+    /// What its energy cannot be told to where nothing is strained: that of a cell at a strain of 1e-10 \[J\].
+    pub(crate) fn still(&self) -> f64 {
+        1e-20 * self.lame.uniaxial() * self.cell.powi(3)
+    }
+
     /// Degrees of freedom of the free nodes.
     pub fn freedoms(&self) -> usize {
         3 * self.free

@@ -6,7 +6,7 @@
 use super::TakeError;
 use crate::contact::{ContactKey, Penalty};
 use crate::flesh::Diagonalize;
-use crate::input::{Contacts, FleshCoupling, Drag, Drive, Grip, Input, JointInput, Target};
+use crate::input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};

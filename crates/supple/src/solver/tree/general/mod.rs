@@ -98,7 +98,7 @@ const PASSES: u32 = 25;
 /// afterwards, so that none is lost.
 const MISSING_WITH_FLESH: f64 = 1e-7;
 /// What may be missing with flesh when passes are used up.
-const UNSETTLED: f64 = 1e-4;
+const UNSETTLED: f64 = 1e-2;
 /// Halvings of a step of bones and flesh.
 const SHORTER: u32 = 12;
 /// Largest rotation of a body in a part \[rad\].
@@ -326,14 +326,14 @@ impl GeneralWork {
             }
             share *= 0.5;
         }
-        // Factors of other places may lead nowhere; those of the present may not.
-        if !coupled.implicit.refactor() {
-            return Err(self.widest(part.model));
-        }
+        // Factors of other places may lead nowhere. Those of the present lead the flesh at least, with its bones where they are.
         system.v.copy_from_slice(before);
         place(state, &system.v, None, part.h, poses)?;
         coupled.implicit.try_at(flesh, poses, 0.0);
-        Ok(())
+        if coupled.implicit.refactor() || coupled.implicit.go_alone(flesh) {
+            return Ok(());
+        }
+        Err(self.widest(part.model))
     }
 
     /// Notes the start of the part for the flesh.
@@ -392,7 +392,8 @@ impl GeneralWork {
         work += obstacles.sum::<f64>();
         work += self.flesh.as_ref().map_or(0.0, |flesh| flesh.work(|i, wrench| wrench.power(v(i))));
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
-        let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
+        let still = model.flesh().map_or(0.0, |flesh| flesh.still());
+        let (gain, slack) = (after - before - work, ENERGY_SLACK * stake + still);
         let may_not_lose = contacts.is_empty() && stops.is_empty() && self.flesh.is_none();
         if gain.is_nan()
             || (gain > slack && halvings > 0)
