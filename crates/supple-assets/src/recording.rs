@@ -1,5 +1,6 @@
 //! A motion while it is simulated: the pose of every body at every frame, and how good it is.
 
+use glam::DVec3;
 use serde::Serialize;
 use supple::contact::{ContactWork, detect};
 use supple::model::joint::swing_twist;
@@ -13,6 +14,10 @@ pub struct Recording {
     /// Of the bodies' centres of mass, frame after frame.
     pub(crate) poses: Vec<Pose>,
     pub(crate) quality: Vec<Quality>,
+    /// The vertices of the flesh's surface, frame after frame \[m\].
+    pub(crate) surface: Vec<DVec3>,
+    nodes: Vec<DVec3>,
+    places: Vec<DVec3>,
     contacts: ContactWork,
 }
 
@@ -32,6 +37,11 @@ impl Recording {
     pub fn add(&mut self, model: &Model, input: &Input, state: &State, report: Option<&Report>) {
         self.times.push(state.time);
         self.poses.extend(state.bodies.iter().map(|body| body.pose()));
+        if let Some(flesh) = model.flesh() {
+            flesh.positions(state, &mut self.nodes);
+            flesh.surface_positions(&self.nodes, &mut self.places);
+            self.surface.extend_from_slice(&self.places);
+        }
         let found = detect(model, input, state, (1e-6, 0.0), &mut self.contacts);
         let penetration = found.iter().map(|contact| -contact.gap).fold(0.0, f64::max);
         let gap = report.map_or_else(|| supple::measure::joint_gap(model, state).distance, |r| r.max_joint_gap);

@@ -102,3 +102,71 @@ fn built_in_scenes_bake_too() {
     let again = Character::from_bytes(Path::new("hand.glb"), baked.bytes).unwrap();
     assert_eq!(again.rig.bones.len(), 16);
 }
+
+/// The numbers of an accessor.
+fn floats(root: &Value, binary: &[u8], accessor: &Value) -> Vec<f32> {
+    let accessor = &root["accessors"][accessor.as_u64().unwrap() as usize];
+    let view = &root["bufferViews"][accessor["bufferView"].as_u64().unwrap() as usize];
+    let [from, length] = ["byteOffset", "byteLength"].map(|key| view[key].as_u64().unwrap() as usize);
+    binary[from..from + length].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn flesh_is_baked_as_morph_targets_to_the_tolerance() {
+    let scene = Scene::parse("worm").unwrap();
+    let flesh = scene.model.flesh().unwrap();
+    let recording = record(&scene, 60);
+    let settings = BakeSettings::default();
+    let baked = bake_scene(&scene.model, &recording, "simulated", &settings);
+    let (root, binary) = parts(&baked.bytes);
+    let mesh = root["meshes"].as_array().unwrap().iter().find(|m| m["name"] == "flesh").unwrap();
+    let primitive = &mesh["primitives"][0];
+    let targets: Vec<Vec<f32>> = primitive["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| floats(&root, &binary, &target["POSITION"]))
+        .collect();
+    assert_eq!(mesh["weights"].as_array().unwrap().len(), targets.len());
+    // far fewer shapes than frames
+    assert!((3..40).contains(&targets.len()), "{}", targets.len());
+    let first = floats(&root, &binary, &primitive["attributes"]["POSITION"]);
+    assert_eq!(first.len(), 3 * flesh.surface.vertices.len());
+
+    let animation = &root["animations"][0];
+    let channels = animation["channels"].as_array().unwrap();
+    let channel = channels.iter().find(|c| c["target"]["path"] == "weights").unwrap();
+    let sampler = &animation["samplers"][channel["sampler"].as_u64().unwrap() as usize];
+    let (times, weights) = (floats(&root, &binary, &sampler["input"]), floats(&root, &binary, &sampler["output"]));
+    assert_eq!(weights.len(), times.len() * targets.len());
+
+    // At every frame, between keys too, every vertex is where the simulation had it.
+    let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+    let (mut nodes, mut places) = (Vec::new(), Vec::new());
+    let mut moved = 0.0f64;
+    for frame in 0..=60 {
+        let t = state.time as f32;
+        let after = times.iter().position(|k| *k >= t - 1e-6).unwrap();
+        let before = after.saturating_sub(1);
+        let span = times[after] - times[before];
+        let u = if span > 0.0 { (t - times[before]) / span } else { 0.0 };
+        let weight = |k: usize| {
+            let [a, b] = [before, after].map(|key| weights[key * targets.len() + k]);
+            a + u * (b - a)
+        };
+        flesh.positions(&state, &mut nodes);
+        flesh.surface_positions(&nodes, &mut places);
+        for (v, place) in places.iter().enumerate() {
+            for axis in 0..3 {
+                let sum: f32 = (0..targets.len()).map(|k| weight(k) * targets[k][3 * v + axis]).sum();
+                let off = f64::from(first[3 * v + axis] + sum) - place[axis];
+                // the tolerance, and the rounding of metres as f32
+                assert!(off.abs() < settings.position + 1e-6, "frame {frame}: {off}");
+                moved = moved.max(f64::from(sum.abs()));
+            }
+        }
+        scene.direct(state.time, &mut input);
+        step(&scene.model, &input, &mut state, &mut work).unwrap();
+    }
+    assert!(moved > 0.02, "{moved}");
+}

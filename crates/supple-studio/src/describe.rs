@@ -4,7 +4,7 @@ use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
+use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
 use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
 
 #[derive(Serialize)]
@@ -24,6 +24,8 @@ struct Description<'a> {
     floor: Option<f64>,
     /// What bodies carry; where they are when bodies are at their `rest`.
     meshes: Vec<MeshLine<'a>>,
+    /// Soft matter around bones.
+    flesh: Option<FleshLine>,
     /// What was changed, guessed or left out of a file.
     notes: Vec<NoteLine<'a>>,
     /// By body: the bone of a character, with what may be changed of it; empty when the scene is none.
@@ -140,6 +142,35 @@ struct MeshLine<'a> {
     weights: Vec<f32>,
 }
 
+/// A cage and the surface in it, flat lists.
+#[derive(Serialize)]
+struct FleshLine {
+    /// Nodes from this one on are fixed to bones.
+    free: usize,
+    start: Vec<f64>,
+    masses: Vec<f64>,
+    elements: Vec<u32>,
+    /// By vertex: its element, and the weights of that element's nodes.
+    tets: Vec<u32>,
+    weights: Vec<f64>,
+    triangles: Vec<u32>,
+    colours: Vec<f32>,
+}
+
+fn flesh(flesh: &Flesh) -> FleshLine {
+    let surface = &flesh.surface;
+    FleshLine {
+        free: flesh.free,
+        start: flesh.start.iter().flat_map(|p| p.to_array()).collect(),
+        masses: flesh.masses.clone(),
+        elements: flesh.elements.iter().flat_map(|e| e.nodes).collect(),
+        tets: surface.vertices.iter().map(|v| v.tet).collect(),
+        weights: surface.vertices.iter().flat_map(|v| v.weights).collect(),
+        triangles: surface.triangles.iter().flatten().copied().collect(),
+        colours: surface.colours.iter().flatten().copied().collect(),
+    }
+}
+
 #[derive(Serialize)]
 struct NoteLine<'a> {
     code: &'a str,
@@ -198,6 +229,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         controls: scene.controls(),
         floor: floor(model),
         meshes: dress.meshes.iter().map(mesh).collect(),
+        flesh: model.flesh().map(flesh),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
         scenes: scenes.collect(),

@@ -137,6 +137,12 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.quat(pose.rotation);
     }
     contacts(shown, &mut out);
+    let mut nodes = Vec::new();
+    if let Some(flesh) = model.flesh() {
+        flesh.positions(state, &mut nodes);
+    }
+    out.u32(nodes.len() as u32);
+    nodes.into_iter().for_each(|node| out.vec3(node));
     out.0
 }
 

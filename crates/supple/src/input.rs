@@ -34,6 +34,8 @@ pub struct Input {
     pub wrenches: Vec<(BodyId, Wrench)>,
     /// What touches what.
     pub contacts: Contacts,
+    /// How flesh and bones are solved.
+    pub flesh: FleshCoupling,
     /// By obstacle: its pose at the end of the step and its velocity, linear part that of its origin. Missing or `None`: it
     /// stands where it was built.
     pub obstacles: Vec<Option<Target>>,
@@ -49,6 +51,17 @@ pub enum Contacts {
     Obstacles,
     /// Bodies touch obstacles and each other, save for the pairs that [`Model::may_touch`] excludes.
     All,
+}
+
+/// How flesh and bones are solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FleshCoupling {
+    /// Together: momentum is kept, and any ratio of their masses stays bounded.
+    #[default]
+    Together,
+    /// Bones first, with what flesh did to them at the end of the part before; then flesh, its bones led. For comparison, and for solvers that take flesh
+    /// in no other way.
+    Loose,
 }
 
 /// What may differ from joint to joint.
@@ -160,12 +173,43 @@ impl Default for Input {
             grips: Vec::new(),
             wrenches: Vec::new(),
             contacts: Contacts::default(),
+            flesh: FleshCoupling::default(),
             obstacles: Vec::new(),
         }
     }
 }
 
 impl Input {
+    /// Becomes the same as another. Allocates nothing once its lists have their size.
+    pub(crate) fn copy_from(&mut self, other: &Input) {
+        let Input {
+            dt,
+            substeps,
+            solver,
+            gravity,
+            stiffness_scale,
+            damping_scale,
+            torques,
+            joints,
+            targets,
+            drags,
+            grips,
+            wrenches,
+            contacts,
+            flesh,
+            obstacles,
+        } = other;
+        (self.dt, self.substeps, self.solver, self.gravity) = (*dt, *substeps, *solver, *gravity);
+        (self.stiffness_scale, self.damping_scale, self.torques) = (*stiffness_scale, *damping_scale, *torques);
+        self.joints.clone_from(joints);
+        self.targets.clone_from(targets);
+        self.drags.clone_from(drags);
+        self.grips.clone_from(grips);
+        self.wrenches.clone_from(wrenches);
+        (self.contacts, self.flesh) = (*contacts, *flesh);
+        self.obstacles.clone_from(obstacles);
+    }
+
     /// One joint's input.
     pub fn joint(&self, index: usize) -> JointInput {
         self.joints.get(index).copied().unwrap_or_default()

@@ -46,7 +46,7 @@ pub mod watch;
 pub use contact::{Contact, ContactKey, ContactWork, Other, Penalty};
 pub use flesh::{Diagonalize, Flesh, FleshMaterial, FleshSpec};
 pub use glam;
-pub use input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
+pub use input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Coupling, Groups,

@@ -28,31 +28,7 @@ fn governed<'a>(model: &'a Model, input: &'a Input) -> impl Iterator<Item = (usi
 
 /// Makes `governed` the input with the torques of the integrals. Allocates nothing once its lists have their size.
 pub(crate) fn govern(model: &Model, input: &Input, state: &State, with: &mut Input) {
-    let Input {
-        dt,
-        substeps,
-        solver,
-        gravity,
-        stiffness_scale,
-        damping_scale,
-        torques,
-        joints,
-        targets,
-        drags,
-        grips,
-        wrenches,
-        contacts,
-        obstacles,
-    } = input;
-    (with.dt, with.substeps, with.solver, with.gravity) = (*dt, *substeps, *solver, *gravity);
-    (with.stiffness_scale, with.damping_scale, with.torques) = (*stiffness_scale, *damping_scale, *torques);
-    with.joints.clone_from(joints);
-    with.targets.clone_from(targets);
-    with.drags.clone_from(drags);
-    with.grips.clone_from(grips);
-    with.wrenches.clone_from(wrenches);
-    with.contacts = *contacts;
-    with.obstacles.clone_from(obstacles);
+    with.copy_from(input);
     for (k, motor, gain, _) in governed(model, input) {
         let torque = (gain * state.joints[k].integral).clamp(-motor.max, motor.max);
         with.joint_mut(model, k).torque += torque;

@@ -2,7 +2,8 @@
 
 use crate::contact::{self, Contact, ContactWork};
 use crate::flesh::Settled;
-use crate::input::{Grip, Input, Target};
+use crate::flesh::loose::Loose;
+use crate::input::{FleshCoupling, Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::servo;
@@ -265,6 +266,7 @@ pub struct Work {
     impulse: Option<Box<impulse::ImpulseWork>>,
     assembly: Option<Box<assembly::AssemblyWork>>,
     reduced: Option<Box<reduced::ReducedWork>>,
+    loose: Option<Box<Loose>>,
     /// The state at the start of a step of several parts.
     saved: State,
     /// The state at the start of a part.
@@ -285,6 +287,7 @@ impl Work {
             impulse: None,
             assembly: None,
             reduced: None,
+            loose: None,
             saved: model.start(),
             part_start: model.start(),
             governed: servo::any_integral(model).then(Box::default),
@@ -568,6 +571,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     let touching = inputs.iter().any(|i| contact::wanted(model, i));
     if !alike
         || touching
+        || model.flesh().is_some()
         || work.governed.is_some()
         || !tree::goes_in_lanes(settings)
         || inputs[0].substeps > 1
@@ -602,6 +606,27 @@ fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &m
 
 /// One part of a step by the solver asked for.
 fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    let (Some(flesh), FleshCoupling::Loose) = (model.flesh(), input.flesh) else {
+        return solve_bodies(model, input, span, state, work);
+    };
+    let mut loose = work.loose.take().unwrap_or_else(|| Box::new(Loose::new(model, flesh)));
+    loose.load(model, flesh, input, state, (span.h, span.after));
+    let mut done = solve_bodies(model, &loose.input, span, state, work);
+    if let Ok(report) = &mut done {
+        report.note_flesh(loose.lead(flesh, state));
+    }
+    work.loose = Some(loose);
+    done
+}
+
+/// One part of a step of the bodies, and of flesh that is solved together with them.
+fn solve_bodies(
+    model: &Model,
+    input: &Input,
+    span: Span,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
     let part = (span.h, span.after);
     work.notes.impulses.clear();
     work.notes.part = span.h;

@@ -361,3 +361,74 @@ fn inverted_and_flattened_elements_recover() {
         assert!(measure::energy(&model, &input, &state).total() < energy);
     }
 }
+
+#[test]
+fn the_loose_scheme_goes_with_every_solver_and_converges() {
+    let (model, start) = tumbling(0.1, 0.0);
+    let run = |solver: Solver, coupling: FleshCoupling, dt: f64| {
+        let (mut state, mut work) = (start.clone(), Work::new(&model));
+        let input = Input { gravity: DVec3::NEG_Y, dt, solver, flesh: coupling, ..Input::default() };
+        for _ in 0..(0.1 / dt).round() as usize {
+            let report = step(&model, &input, &mut state, &mut work).unwrap();
+            assert_eq!(report.flesh_unsettled, 0);
+        }
+        nodes(&model, &state)
+    };
+    for solver in Solver::all() {
+        let apart = |dt: f64| {
+            let loose = run(solver, FleshCoupling::Loose, dt);
+            let together = run(Solver::default(), FleshCoupling::Together, dt);
+            loose.iter().zip(&together).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
+        };
+        // Both are of first order: their difference halves with the step. They move by 0.1 m and turn by 0.2 rad.
+        let [coarse, fine] = [2e-3, 1e-3].map(apart);
+        println!("{}: {coarse:e} {fine:e}", solver.name());
+        assert!(coarse < 2e-3 && fine < 0.65 * coarse, "{}: {coarse} {fine}", solver.name());
+    }
+    // Solved together by two solvers; the others say what to do.
+    let input = Input { solver: Solver::Impulse(Impulse::default()), ..Input::default() };
+    let error = step(&model, &input, &mut start.clone(), &mut Work::new(&model)).unwrap_err();
+    assert!(error.to_string().contains("couple it loosely"), "{error}");
+}
+
+#[test]
+fn flesh_that_is_heavy_beside_its_bones_needs_to_be_solved_with_them() {
+    let (model, start) = tumbling(10.0, 0.5);
+    let lost = |coupling: FleshCoupling| {
+        let (mut state, mut work) = (start.clone(), Work::new(&model));
+        let input = Input { gravity: DVec3::ZERO, flesh: coupling, ..Input::default() };
+        let before = measure::momentum(&model, &state).angular;
+        for _ in 0..60 {
+            if step(&model, &input, &mut state, &mut work).is_err() {
+                return f64::INFINITY;
+            }
+        }
+        (measure::momentum(&model, &state).angular - before).length() / before.length()
+    };
+    let (together, loose) = (lost(FleshCoupling::Together), lost(FleshCoupling::Loose));
+    println!("angular momentum lost: {together:e} together, {loose:e} loosely");
+    assert!(together < 1e-6 && loose > 1e-2, "{together} {loose}");
+}
+
+#[test]
+fn flesh_at_rest_stays_at_rest_in_one_part() {
+    for young in [1e3, 1e5, 1e7] {
+        let mut builder = ModelBuilder::new();
+        let bone = BodySpec::new("bone").shape(Shape::cuboid(0.1, 0.2, 0.2), 1000.0);
+        let bone = builder.body(bone.pose(Pose::at(DVec3::new(-0.05, 0.1, 0.1))));
+        let (from, to) = (DVec3::new(0.0, 0.0, 0.1), DVec3::new(0.0, 0.2, 0.1));
+        let hold = flesh::Hold { body: bone.into(), from, to, reach: 0.101 };
+        let material = soft(young, 10.0);
+        builder.flesh(FleshSpec { cage: block([4, 2, 2], DVec3::ZERO), surface: None, material, holds: vec![hold] });
+        let model = builder.build().unwrap();
+        let (mut state, mut work) = (model.start(), Work::new(&model));
+        let input = Input { gravity: DVec3::ZERO, ..Input::default() };
+        for _ in 0..60 {
+            let report = step(&model, &input, &mut state, &mut work).unwrap();
+            assert_eq!((report.substeps, report.flesh_unsettled), (1, 0));
+        }
+        // rounding alone moves it
+        let still = nodes(&model, &state).iter().zip(&model.flesh().unwrap().start).all(|(a, b)| a.distance(*b) < 1e-9);
+        assert!(still);
+    }
+}

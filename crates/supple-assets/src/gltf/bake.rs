@@ -2,12 +2,12 @@
 //! bodies of a scene that came from no glTF.
 
 use super::document::{Document, Part};
-use super::solids;
+use super::{soft, solids};
 use crate::recording::Recording;
 use crate::{Character, Note};
 use glam::{DAffine3, DQuat, DVec3};
 use serde_json::{Value, json};
-use supple::{Model, Pose};
+use supple::{BodyId, Flesh, Model, Pose};
 
 /// How exactly a bake follows the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,12 +35,12 @@ pub struct Baked {
 }
 
 /// One animated property of a node: keys as times and values of `width` numbers.
-struct Channel {
-    node: usize,
-    path: &'static str,
-    width: usize,
-    times: Vec<f32>,
-    values: Vec<f32>,
+pub(super) struct Channel {
+    pub(super) node: usize,
+    pub(super) path: &'static str,
+    pub(super) width: usize,
+    pub(super) times: Vec<f32>,
+    pub(super) values: Vec<f32>,
 }
 
 impl Character {
@@ -92,7 +92,9 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
     });
     let mut channels = Vec::new();
     for (i, body) in model.bodies().iter().enumerate() {
-        let mesh = solids::of_body(body);
+        // bones lie within their flesh
+        let is_bone = model.flesh().is_some_and(|flesh| flesh.bones.contains(&Some(BodyId(i as u32))));
+        let mesh = if is_bone { solids::Mesh::default() } else { solids::of_body(body) };
         let start = body.start;
         let mut node = json!({
             "name": body.name,
@@ -116,6 +118,9 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
         channels.push(rotation_channel(i, &recording.times, &rotations, settings.angle));
         channels.push(translation_channel(i, &recording.times, &translations, settings.position));
     }
+    if let Some(flesh) = model.flesh() {
+        channels.extend(add_flesh(&mut root, &mut binary, flesh, recording, settings));
+    }
     if root["meshes"].as_array().is_some_and(Vec::is_empty) {
         // A list that is there must not be empty.
         root.as_object_mut().map(|root| (root.remove("meshes"), root.remove("materials")));
@@ -123,6 +128,60 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
     root["buffers"] = json!([{ "byteLength": 0 }]);
     add_animation(&mut root, &mut binary, &channels, name, recording);
     Baked { bytes: glb(&root, binary), notes: Vec::new() }
+}
+
+/// Adds the surface of flesh as a node with morph targets; returns the channel of their weights, if it changes at all. Half of the tolerance is for the
+/// targets, half for the keys.
+fn add_flesh(
+    root: &mut Value,
+    binary: &mut Vec<u8>,
+    flesh: &Flesh,
+    recording: &Recording,
+    settings: &BakeSettings,
+) -> Option<Channel> {
+    let (surface, vertices) = (&flesh.surface, flesh.surface.vertices.len());
+    if vertices == 0 || recording.surface.is_empty() {
+        return None;
+    }
+    let morphs = soft::morphs(&recording.surface, vertices, 0.5 * settings.position);
+    let all_normals: Vec<DVec3> =
+        recording.surface.chunks_exact(vertices).flat_map(|frame| soft::normals(frame, &surface.triangles)).collect();
+    let turned = morphs.fit(&all_normals, vertices);
+    let flat = |list: &[DVec3]| list.iter().flat_map(|p| p.as_vec3().to_array()).collect::<Vec<f32>>();
+    let mut add = |list: &[DVec3], bounds: Bounds| push_floats(root, binary, &flat(list), 3, Some(34962), bounds);
+    let position = add(&recording.surface[..vertices], Bounds::Told);
+    let normal = add(&all_normals[..vertices], Bounds::Untold);
+    let targets: Vec<Value> = morphs
+        .targets
+        .iter()
+        .zip(&turned)
+        .map(|(moved, turned)| json!({ "POSITION": add(moved, Bounds::Told), "NORMAL": add(turned, Bounds::Untold) }))
+        .collect();
+    let mut attributes = json!({ "POSITION": position, "NORMAL": normal });
+    if surface.colours.len() == vertices {
+        let colours: Vec<f32> = surface.colours.iter().flatten().copied().collect();
+        attributes["COLOR_0"] = push_floats(root, binary, &colours, 3, Some(34962), Bounds::Untold).into();
+    }
+    let indices = push_indices(root, binary, &surface.triangles);
+    let material = push(
+        root,
+        "materials",
+        json!({
+            "name": "flesh",
+            "pbrMetallicRoughness": { "metallicFactor": 0.0, "roughnessFactor": 0.6 },
+        }),
+    );
+    let mut primitive = json!({ "attributes": attributes, "indices": indices, "material": material });
+    let mut mesh = json!({ "name": "flesh" });
+    if !targets.is_empty() {
+        primitive["targets"] = targets.into();
+        mesh["weights"] = json!(vec![0.0; morphs.targets.len()]);
+    }
+    mesh["primitives"] = json!([primitive]);
+    let mesh = push(root, "meshes", mesh);
+    let node = push(root, "nodes", json!({ "name": "flesh", "mesh": mesh }));
+    root["scenes"][0]["nodes"].as_array_mut()?.push(node.into());
+    (!morphs.targets.is_empty()).then(|| morphs.channel(node, &recording.times, 0.5 * settings.position))
 }
 
 /// A node's place in its parent over time.
@@ -228,7 +287,7 @@ fn translation_channel(node: usize, times: &[f64], translations: &[DVec3], toler
 
 /// The frames to keep so that the line between two kept ones is nowhere further off than `tolerance`: the worst one between is kept until
 /// none is [Douglas–Peucker]. One key will do where nothing moves.
-fn reduce(frames: usize, tolerance: f64, error: impl Fn(usize, usize, usize) -> f64) -> Vec<usize> {
+pub(super) fn reduce(frames: usize, tolerance: f64, error: impl Fn(usize, usize, usize) -> f64) -> Vec<usize> {
     let Some(last) = frames.checked_sub(1) else { return Vec::new() };
     let mut keep = vec![false; frames];
     (keep[0], keep[last]) = (true, true);

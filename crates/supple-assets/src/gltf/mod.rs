@@ -8,6 +8,7 @@ mod document;
 mod mesh;
 mod physics;
 pub(crate) mod schema;
+mod soft;
 mod solids;
 
 pub(crate) use accessor::Reader;

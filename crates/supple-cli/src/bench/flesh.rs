@@ -16,6 +16,9 @@ pub(crate) struct FleshArgs {
     /// How long each run lasts, in seconds
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
+    /// Steps of a run at most; 20 for a quick look
+    #[arg(long, default_value_t = 500)]
+    steps: usize,
     #[command(flatten)]
     destination: Destination,
 }
@@ -36,6 +39,8 @@ struct Row {
     finite: bool,
     inverted_start: usize,
     inverted_end: usize,
+    /// Share of all elements that are inverted at the end.
+    not_returned: f64,
     /// Newton steps a step, mean.
     newton_mean: f64,
     /// Share of steps solved to the tolerance.
@@ -56,7 +61,7 @@ pub(super) fn run(args: &FleshArgs, terminal: &Terminal) -> Result<(), Error> {
             let model = block(stiffness, poisson)?;
             for dt in STEPS {
                 for start in STARTS {
-                    rows.push(measure_run(&model, stiffness, poisson, dt, start, args.seconds)?);
+                    rows.push(measure_run(&model, stiffness, poisson, dt, start, args)?);
                     bar.inc(1);
                 }
             }
@@ -115,7 +120,7 @@ fn measure_run(
     poisson: f64,
     dt: f64,
     start: &'static str,
-    seconds: f64,
+    args: &FleshArgs,
 ) -> Result<Row, Error> {
     let Some(flesh) = model.flesh() else { return Err(Error::failed("cli/bug", "no flesh".to_owned())) };
     let mut state = model.start();
@@ -127,7 +132,7 @@ fn measure_run(
         flesh.inverted(&nodes)
     };
     let (inverted_start, energy_first) = (inverted(&state), measure::energy(model, &input, &state).total());
-    let steps = (seconds / dt).round().max(1.0) as usize;
+    let steps = ((args.seconds / dt).round().max(1.0) as usize).min(args.steps);
     let (mut newton, mut unsettled, mut finite) = (0u64, 0u64, true);
     for _ in 0..steps {
         match step(model, &input, &mut state, &mut work) {
@@ -141,6 +146,7 @@ fn measure_run(
             }
         }
     }
+    let inverted_end = inverted(&state);
     Ok(Row {
         scene: "block",
         stiffness,
@@ -149,7 +155,8 @@ fn measure_run(
         start,
         finite: finite && state.is_finite(),
         inverted_start,
-        inverted_end: inverted(&state),
+        inverted_end,
+        not_returned: inverted_end as f64 / flesh.elements.len() as f64,
         newton_mean: newton as f64 / steps as f64,
         converged: 1.0 - unsettled as f64 / steps as f64,
         energy_first,

@@ -3,6 +3,7 @@
 import * as THREE from "three";
 import { Cones, floorOf, Obstacles } from "./contacts";
 import { Figure } from "./figure";
+import { FleshView } from "./flesh";
 import { Heat } from "./heat";
 import { Instruments } from "./instruments";
 import { Lines } from "./lines";
@@ -30,6 +31,7 @@ let latest: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
 let skin: Skin | null = null;
+let flesh: FleshView | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let obstacles: Obstacles | null = null;
@@ -43,7 +45,7 @@ let frames = 0;
 const cost = { script: 0, draw: 0 };
 let offline = false;
 let greeted = false;
-let heats: Record<"gaps" | "loads", Heat> | null = null;
+let heats: Record<"gaps" | "loads" | "strain", Heat> | null = null;
 const layers: Record<Layer, boolean> = {
   shapes: true,
   bones: false,
@@ -55,6 +57,8 @@ const layers: Record<Layer, boolean> = {
   loads: false,
   contacts: false,
   skin: true,
+  cage: false,
+  strain: false,
 };
 const instruments = new Instruments();
 
@@ -173,6 +177,10 @@ function setScene(message: SceneMessage): void {
   skin?.dispose();
   skin = new Skin(message);
   stage.scene.add(skin.group);
+  if (flesh) stage.scene.remove(flesh.group);
+  flesh?.dispose();
+  flesh = message.flesh ? new FleshView(message.flesh) : null;
+  if (flesh) stage.scene.add(flesh.group);
   // Shapes lie inside a skin: they are drawn when asked for.
   const shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!;
   layers.shapes = shapes.checked = !skin.present;
@@ -181,6 +189,7 @@ function setScene(message: SceneMessage): void {
   stage.scene.add(figure.group, figure.ghosts, lines.group);
   weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
   const box = figure.startBox();
+  if (flesh) box.union(flesh.startBox());
   const ground = floorOf(message) ?? findGround(box);
   obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
@@ -190,6 +199,8 @@ function setScene(message: SceneMessage): void {
   heats = {
     gaps: new Heat(JOINT.gap, "m", 1e-9, 1e-2),
     loads: new Heat(JOINT.force, "N", 1e-3 * heaviest, heaviest),
+    // the material goes beyond its range at a strain of 17 %
+    strain: new Heat(-1, "%", 1, 100),
   };
   instruments.setScene(message);
   panel.setScene(message);
@@ -204,12 +215,13 @@ function heat(): Heat | null {
 function applyLayers(): void {
   if (!figure || !lines) return;
   if (skin) skin.group.visible = layers.skin;
+  flesh?.show(layers);
   figure.group.visible = layers.shapes;
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
   lines.forces.group.visible = layers.forces;
   cones.group.visible = layers.contacts;
-  panel.showLegend(heat());
+  panel.showLegend(layers.strain && flesh ? heats!.strain : heat());
   fresh = true;
 }
 
@@ -232,6 +244,7 @@ function show(frame: MovingFrame): void {
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
   skin?.move(figure.worlds);
+  flesh?.move(frame.nodes, layers.strain ? heats!.strain : null);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
   if (layers.contacts) cones.show(frame, stage.radius, 0.5 * weight);
@@ -412,6 +425,10 @@ window.supple = {
   },
   /** What the drawn skin measures. */
   skin: () => skin?.measure() ?? null,
+  /** What is drawn of flesh. */
+  get flesh() {
+    return flesh?.shown ?? null;
+  },
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {
     const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));

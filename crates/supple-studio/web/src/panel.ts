@@ -6,10 +6,10 @@ import type { Instruments } from "./instruments";
 import { figure } from "./plots";
 import type { Bone, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 
-export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin";
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin" | "cage" | "strain";
 const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts", "skin"];
 /** Layers that colour the bodies: one at a time. */
-const COLOURING: Layer[] = ["gaps", "loads"];
+const COLOURING: Layer[] = ["gaps", "loads", "strain"];
 
 export interface PanelEvents {
   send(message: object): void;
@@ -509,6 +509,8 @@ export class Panel {
       Home: () => this.seekTo(0),
       End: () => this.seekTo(this.frame?.end ?? 0),
       p: () => this.togglePin(this.events.meant()),
+      c: () => this.toggle("cage"),
+      s: () => this.toggle("strain"),
       f: () => this.events.goHome(),
       h: () => input("hold").click(),
       i: () => element("instruments-button").click(),
@@ -518,9 +520,13 @@ export class Panel {
     };
     const action = actions[event.key] ?? actions[event.key.toLowerCase()];
     if (action) action();
-    else if (layer && event.key.length === 1) document.querySelector<HTMLInputElement>(`[data-layer=${layer}]`)!.click();
+    else if (layer && event.key.length === 1) this.toggle(layer);
     else return;
     event.preventDefault();
+  }
+
+  private toggle(layer: Layer): void {
+    document.querySelector<HTMLInputElement>(`[data-layer=${layer}]`)!.click();
   }
 
   private chooseNext(by: number): void {

@@ -45,6 +45,8 @@ export interface SceneMessage {
   floor: number | null;
   /** What bodies carry, in the world when they are at `rest`; four bodies and weights a vertex. */
   meshes: SkinMessage[];
+  /** Soft matter around bones. */
+  flesh: FleshMessage | null;
   /** What was changed, guessed or left out of a file. */
   notes: { code: string; part: string; text: string }[];
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
@@ -79,6 +81,23 @@ export interface SkinMessage {
   triangles: number[];
   bodies: number[];
   weights: number[];
+}
+
+/** A cage of tetrahedra and the surface in it, flat lists. */
+export interface FleshMessage {
+  /** Nodes from this one on are fixed to bones. */
+  free: number;
+  /** Where each node is at the start, three numbers each. */
+  start: number[];
+  masses: number[];
+  /** Four nodes each. */
+  elements: number[];
+  /** By vertex of the surface: its element, and the weights of that element's nodes. */
+  tets: number[];
+  weights: number[];
+  triangles: number[];
+  /** Linear red, green and blue of each vertex, or none. */
+  colours: number[];
 }
 
 /** The version that this page speaks. */
@@ -212,6 +231,8 @@ export interface MovingFrame {
   stored: boolean;
   /** Poses of the take that is compared with, at the same step. */
   other: Float32Array | null;
+  /** Places of the nodes of flesh, three numbers each. */
+  nodes: Float32Array;
   /** Contacts that push: the force is that on the body. */
   pushes: { body: number; point: Float32Array; normal: Float32Array; force: Float32Array; friction: number }[];
 }
@@ -261,6 +282,9 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     at += 4;
     pushes.push({ body, point: floats(3), normal: floats(3), force: floats(3), friction: floats(1)[0]! });
   }
+  const nodeCount = at + 4 <= buffer.byteLength ? u32(at) : 0;
+  at += 4;
+  const nodes = nodeCount > 0 ? floats(3 * nodeCount) : new Float32Array();
   const index = (at: number) => (u32(at) === 0xffffffff ? null : u32(at));
   return {
     playing: (flags & 1) !== 0,
@@ -296,6 +320,7 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     targets: targetList,
     drags: dragList,
     other,
+    nodes,
     pushes,
   };
 }

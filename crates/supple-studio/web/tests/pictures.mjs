@@ -11,6 +11,10 @@ const PICTURES = {
   pull: { scene: "hand", seconds: 1.0, theme: "dark", pull: ["palm", -150, -60] },
   robot: { scene: "robot", seconds: 1.6, keys: "8", choose: "left_forearm" },
   limits: { scene: "robot", seconds: 1.0, keys: "24", theme: "dark" },
+  worm: { scene: "worm", seconds: 1.5 },
+  cage: { scene: "worm", seconds: 1.5, keys: "cs" },
+  fish: { scene: "fish", seconds: 1.0 },
+  finger: { scene: "finger", seconds: 1.0, keys: "c", theme: "dark" },
   "tree-127": { scene: "tree:127", seconds: 1.2 },
 };
 

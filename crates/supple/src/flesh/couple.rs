@@ -52,7 +52,7 @@ impl Coupled {
     /// Notes the matrix of the bones without flesh, for a part of length h.
     pub(crate) fn note(&mut self, h: f64, matrix: &Sparse) {
         self.h = h;
-        self.bare.clone_from(matrix);
+        self.bare.set_to(matrix);
     }
 
     /// Flesh at these poses of the bodies, which drift with v: makes `matrix` that of bones and flesh, and `out` the momenta with `h W* + h² S v`, so that
@@ -107,10 +107,11 @@ impl Coupled {
             self.bare.subtract_product(&self.step, &mut self.product);
             dot(&self.product[..dv.len()], dv)
         };
-        let slope = -minus_product(v) - dot(p, dv) + along;
+        let turning = self.implicit.turning(v, dv);
+        let slope = -minus_product(v) - dot(p, dv) + along + turning;
         let bend = -minus_product(dv);
         let flesh_slope = self.implicit.aim(dv);
-        Line { slope, bend, total: slope + flesh_slope, before: self.implicit.cost_here(flesh) }
+        Line { slope, bend, total: slope - turning + flesh_slope, before: self.implicit.cost_here(flesh) }
     }
 
     /// Goes this share of the way, where the bones are at these poses, if Φ is enough less there [Armijo]; tells whether it did.
@@ -118,7 +119,8 @@ impl Coupled {
         let e = self.implicit.try_at(flesh, poses, share);
         let change = share * line.slope + 0.5 * share * share * line.bend + e - line.before;
         // Near the end the descent is less than the rounding of E. Anything that is no number is no descent.
-        let descends = change <= DESCENT * share * line.total + ROUNDING * line.before.abs();
+        let rounding = ROUNDING * line.before.abs() + flesh.still();
+        let descends = change <= DESCENT * share * line.total.min(0.0) + rounding;
         if descends {
             self.implicit.stay(flesh, e);
         }

@@ -189,27 +189,32 @@ impl Implicit {
         }
     }
 
-    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there.
+    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there. Nodes that are far off move by themselves until they are not.
     pub(crate) fn meet(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.come(flesh, poses, FAR * flesh.cell);
+    }
+
+    /// Solves the nodes for these poses of the bodies.
+    pub(crate) fn settle(&mut self, flesh: &Flesh, poses: &[Pose]) {
+        self.come(flesh, poses, CLOSE * flesh.cell);
+    }
+
+    fn come(&mut self, flesh: &Flesh, poses: &[Pose], near: f64) {
         if !self.met {
             self.start_at(flesh, poses);
         } else if self.at != poses {
             self.follow(flesh, poses);
         }
-        // Nodes that are far off move by themselves until they are not.
         let close = CLOSE * flesh.cell;
         for alone in 0..=STEPS_ALONE {
             self.linearise(flesh);
-            if self.off <= FAR * flesh.cell || alone == STEPS_ALONE {
+            if self.off <= near || alone == STEPS_ALONE {
                 break;
             }
-            self.solution.copy_from_slice(&self.reduced);
-            self.still_bodies();
-            if !self.go(flesh) {
+            if !self.go_alone(flesh) {
                 break;
             }
             self.settled.newton += 1;
-            self.factored = false;
         }
         self.settled.converged = self.off < close;
         self.settled.newton += 1;
@@ -264,6 +269,31 @@ impl Implicit {
         ldl.expand(*bodies, &mut self.solution);
         let both = self.solution.iter().zip(&self.gradient);
         -both.flat_map(|(x, g)| x.iter().zip(g)).map(|(x, g)| x * g).sum::<f64>()
+    }
+
+    /// How much less steeply E falls along a turn than the torques on the bodies say: a body that turns by θ = h w turns on by `J δθ` when w changes, with
+    /// `J = 1 + (1 − cos θ)/θ² [θ] + (θ − sin θ)/θ³ [θ]²`, and the step takes the torque of its end as it is.
+    pub(crate) fn turning(&self, v: &[Vector], dv: &[Vector]) -> f64 {
+        let wrenches = &self.gradient[self.stiffness.blocks..];
+        let mut sum = 0.0;
+        for ((v, dv), wrench) in v.iter().zip(dv).zip(wrenches) {
+            let [theta, turn] = [v, dv].map(|v| DVec3::from_slice(&v[3..]) * self.h);
+            let t = theta.length();
+            let (b, c) =
+                if t < 1e-2 { (0.5, 1.0 / 6.0) } else { ((1.0 - t.cos()) / (t * t), (t - t.sin()) / (t * t * t)) };
+            let once = theta.cross(turn);
+            sum += DVec3::from_slice(&wrench[3..]).dot(once * b + theta.cross(once) * c);
+        }
+        sum
+    }
+
+    /// Moves the nodes alone, the bodies staying where they are; tells whether E became less.
+    pub(crate) fn go_alone(&mut self, flesh: &Flesh) -> bool {
+        self.solution.copy_from_slice(&self.reduced);
+        self.still_bodies();
+        let moved = self.go(flesh);
+        self.factored = false;
+        moved
     }
 
     /// E where the bodies are at these poses and the nodes have gone this share of the way aimed at.
@@ -359,7 +389,7 @@ impl Implicit {
             if self.off < KEEP * last || self.off < WELL * CLOSE * flesh.cell {
                 return;
             }
-            self.evaluate(flesh);
+            self.reduced.copy_from_slice(&self.gradient);
         }
         self.factor(flesh);
         self.fresh = true;
@@ -479,6 +509,38 @@ impl Implicit {
                 m * (inertia * x[i].distance_squared(self.target[i]) + damping * x[i].distance_squared(self.drag[i]));
         }
         own + flesh.elastic_energy(x) + self.touches.energy(flesh, x, &|bone: BodyId| self.at[bone.index()])
+    }
+
+    /// What bodies feel of flesh in the state that the part begins with: strain and contact, and the dampers of the nodes they refer to.
+    pub(crate) fn reactions(&mut self, flesh: &Flesh, state: &State, out: &mut [Wrench]) {
+        self.x[..flesh.free].copy_from_slice(&self.start);
+        self.at.copy_from_slice(&self.before);
+        for i in 0..flesh.free {
+            self.drag[i] = self.start[i];
+        }
+        self.lag(flesh);
+        self.evaluate(flesh);
+        out.copy_from_slice(&self.wrenches);
+        for (i, node) in state.nodes.iter().enumerate() {
+            let Some(bone) = flesh.bones[i] else { continue };
+            let body = &state.bodies[bone.index()];
+            let lever = node.position - body.position;
+            let slip = node.velocity - body.velocity.at(lever);
+            out[bone.index()] += Wrench::at(lever, slip * (flesh.masses[i] * flesh.material.damping));
+        }
+        // as `begin` left it
+        self.lags = 0;
+        for i in 0..flesh.free {
+            self.x[i] = self.start[i] + state.nodes[i].velocity * self.h;
+        }
+    }
+
+    /// Writes the free nodes of flesh whose bones were led.
+    pub(crate) fn commit_led(&self, state: &mut State) {
+        for (i, node) in state.nodes.iter_mut().enumerate() {
+            node.velocity = (self.x[i] - self.start[i]) / self.h;
+            node.position = self.x[i];
+        }
     }
 
     /// Writes the free nodes: places of the end, velocities by the way.

@@ -7,6 +7,7 @@ mod build;
 pub mod cage;
 pub(crate) mod couple;
 pub(crate) mod implicit;
+pub(crate) mod loose;
 pub mod material;
 pub mod surface;
 pub(crate) mod touch;
@@ -143,6 +144,11 @@ impl Flesh {
     /// How many elements are inside out.
     pub fn inverted(&self, nodes: &[DVec3]) -> usize {
         self.elements.iter().filter(|e| e.gradient(nodes).determinant() <= 0.0).count()
+    }
+
+    /// What its energy cannot be told to where nothing is strained: that of a cell at a strain of 1e-10 \[J\].
+    pub(crate) fn still(&self) -> f64 {
+        1e-20 * self.lame.uniaxial() * self.cell.powi(3)
     }
 
     /// Degrees of freedom of the free nodes.

@@ -172,15 +172,16 @@ impl Touches {
     fn find_own(&mut self, flesh: &Flesh) {
         let triangles = &flesh.surface.triangles;
         self.normals.fill(DVec3::ZERO);
-        let mut longest: f64 = OWN_REACH * flesh.cell;
+        let mut longest: f64 = 0.0;
         for t in triangles {
             let [a, b, c] = t.map(|i| self.places[i as usize]);
             let normal = (b - a).cross(c - a);
             t.iter().for_each(|&i| self.normals[i as usize] += normal);
             longest = longest.max(a.distance(b)).max(b.distance(c)).max(c.distance(a));
         }
-        // what is within reach of a triangle is within two cells of its middle
-        let cell_of = |p: DVec3| (p / longest).floor().to_array().map(|x| x as i64);
+        // no corner is farther from the middle of a triangle than two thirds of its longest side: what is within reach is in the next cell
+        let size = 2.0 / 3.0 * longest + OWN_REACH * flesh.cell;
+        let cell_of = |p: DVec3| (p / size).floor().to_array().map(|x| x as i64);
         self.cells.clear();
         for (k, t) in triangles.iter().enumerate() {
             let middle = t.iter().map(|&i| self.places[i as usize]).sum::<DVec3>() / 3.0;
@@ -191,9 +192,9 @@ impl Touches {
             let y = self.places[v];
             let [i, j, k] = cell_of(y);
             let mut nearest: Option<(f64, Touch)> = None;
-            for dx in -2..=2 {
-                for dy in -2..=2 {
-                    let [from, to] = [k - 2, k + 2].map(|k| [i + dx, j + dy, k]);
+            for dx in -1..=1 {
+                for dy in -1..=1 {
+                    let [from, to] = [k - 1, k + 1].map(|k| [i + dx, j + dy, k]);
                     let first = self.cells.partition_point(|(cell, _)| *cell < from);
                     for &(cell, triangle) in &self.cells[first..] {
                         if cell > to {

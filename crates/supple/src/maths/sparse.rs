@@ -88,6 +88,15 @@ impl Sparse {
         self.lower.resize(self.edges.len(), ZERO);
     }
 
+    /// Becomes the same as another, pattern and numbers. Allocates nothing while there is room.
+    pub fn set_to(&mut self, other: &Sparse) {
+        self.sizes.clone_from(&other.sizes);
+        self.edges.clone_from(&other.edges);
+        self.first.clone_from(&other.first);
+        self.diagonal.clone_from(&other.diagonal);
+        self.lower.clone_from(&other.lower);
+    }
+
     /// Takes the numbers of a matrix with the same pattern.
     pub fn copy_from(&mut self, other: &Sparse) {
         debug_assert!(self.sizes == other.sizes && self.edges == other.edges);

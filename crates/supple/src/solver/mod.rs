@@ -12,7 +12,7 @@ pub use impulse::Impulse;
 pub use reduced::Reduced;
 
 use crate::contact::Penalty;
-use crate::input::{Drive, Input};
+use crate::input::{Drive, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::Model;
 use crate::step::StepError;
@@ -60,8 +60,8 @@ impl Solver {
     /// Whether this solver can take the model with this input; otherwise the first part it cannot take, and what to do.
     pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
         let together = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }) | Solver::Reduced(_));
-        if model.flesh().is_some() && !together {
-            let remedy = "use solver tree with its default scheme, or solver reduced";
+        if model.flesh().is_some() && !together && input.flesh == FleshCoupling::Together {
+            let remedy = "use solver tree with its default scheme or solver reduced, which solve it together with bones, or couple it loosely";
             return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
         }
         if !matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })) {

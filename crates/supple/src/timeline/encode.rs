@@ -6,7 +6,7 @@
 use super::TakeError;
 use crate::contact::{ContactKey, Penalty};
 use crate::flesh::Diagonalize;
-use crate::input::{Contacts, Drag, Drive, Grip, Input, JointInput, Target};
+use crate::input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
@@ -117,6 +117,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         grips,
         wrenches,
         contacts,
+        flesh,
         obstacles,
     } = input;
     match part {
@@ -128,7 +129,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_f64(out, *stiffness_scale);
             put_f64(out, *damping_scale);
             out.push(u8::from(*torques));
-            put_choice(out, *contacts, &CONTACTS);
+            put_choice(out, (*contacts, *flesh), &TOUCHING);
         }
         JOINTS => put_list(out, joints, |out, joint| {
             let JointInput { stiffness_scale, damping_scale, torque, servo, drive } = joint;
@@ -180,7 +181,7 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         input.stiffness_scale = from.f64()?;
         input.damping_scale = from.f64()?;
         input.torques = from.flag()?;
-        input.contacts = from.choice(&CONTACTS)?;
+        (input.contacts, input.flesh) = from.choice(&TOUCHING)?;
     }
     if parts & JOINTS != 0 {
         input.joints = from.list(26, |from| {
@@ -350,7 +351,15 @@ const SCHEMES: [TreeScheme; 7] = [
     TreeScheme::Midpoint(Mode::Accurate),
     TreeScheme::Midpoint(Mode::Conservative),
 ];
-const CONTACTS: [Contacts; 3] = [Contacts::Off, Contacts::Obstacles, Contacts::All];
+/// What touches what, and how flesh is solved.
+const TOUCHING: [(Contacts, FleshCoupling); 6] = [
+    (Contacts::Off, FleshCoupling::Together),
+    (Contacts::Obstacles, FleshCoupling::Together),
+    (Contacts::All, FleshCoupling::Together),
+    (Contacts::Off, FleshCoupling::Loose),
+    (Contacts::Obstacles, FleshCoupling::Loose),
+    (Contacts::All, FleshCoupling::Loose),
+];
 const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Baseline];
 const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
 const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];

@@ -18,7 +18,7 @@ pub use recursion::{Given, Known, Recursion, Singular, forward, hybrid, inverse}
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{Contact, Penalty};
 use crate::flesh::Diagonalize;
-use crate::input::{Drive, Input};
+use crate::input::{Drive, FleshCoupling, Input};
 use crate::measure;
 use crate::model::{Coordinates, JointId, Model, State};
 use crate::step::{Failure, Report, StepError};
@@ -135,12 +135,13 @@ pub(crate) fn substep(
     work: &mut ReducedWork,
 ) -> Result<Report, Failure> {
     penalty::gather(model, state, contacts, settings.contacts, part, &mut work.touches);
-    if let Some(soft) = &work.soft {
+    if let (Some(soft), FleshCoupling::Together) = (&work.soft, input.flesh) {
         return with_flesh(model, input, settings, part, soft.longest, state, work);
     }
     match settings.balance {
-        Balance::On => in_halves(model, input, settings, part, HALVINGS, state, work),
-        Balance::Off => advance(model, input, settings, part, state, work).map(|(report, _)| report),
+        // the books would count what flesh gives as gained from nothing
+        Balance::On if model.flesh().is_none() => in_halves(model, input, settings, part, HALVINGS, state, work),
+        Balance::On | Balance::Off => advance(model, input, settings, part, state, work).map(|(report, _)| report),
     }
 }
 
@@ -206,6 +207,8 @@ fn advance(
     work: &mut ReducedWork,
 ) -> Result<(Report, Verdict), Failure> {
     let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, .. } = work;
+    // Flesh that is coupled loosely is no matter of the bodies.
+    let mut soft = soft.as_mut().filter(|_| input.flesh == FleshCoupling::Together);
     let not_finite = |Singular(body)| Failure::NotFinite(body);
     let mut verdict = Verdict::Sound;
     let entry = border::enter(model, state, coordinates, recursion).map_err(not_finite)?;
@@ -233,7 +236,7 @@ fn advance(
         limits = loads.collect(model, input, state, coordinates, rule, recursion);
         loads.touch(model, input, state, (touches, left), rule, recursion);
     }
-    if let Some(soft) = soft {
+    if let Some(soft) = &mut soft {
         soft.hang(model, input, settings.diagonalize, (h, after), state, recursion);
     }
     prescribe(input, h, coordinates, recursion);
@@ -254,7 +257,7 @@ fn advance(
     if midpoint && !has_settled(start, middle, &coordinates.rates) {
         verdict = Verdict::Rough;
     }
-    if let (Some(soft), Some(flesh)) = (&mut *soft, model.flesh()) {
+    if let (Some(soft), Some(flesh)) = (&mut soft, model.flesh()) {
         soft.accelerate(flesh, h, input.gravity, recursion, state);
     }
     if settings.balance == Balance::On {
@@ -262,7 +265,7 @@ fn advance(
     }
     coordinates.advance(model, if midpoint { 0.5 * h } else { h });
     coordinates.write(model, state);
-    if let (Some(soft), Some(flesh)) = (&mut *soft, model.flesh()) {
+    if let (Some(soft), Some(flesh)) = (&mut soft, model.flesh()) {
         soft.write(flesh, h, state);
     }
     if settings.balance == Balance::On {

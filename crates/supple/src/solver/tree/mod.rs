@@ -18,7 +18,7 @@ mod sweep;
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{self, Contact};
 use crate::forces::{self, Stop};
-use crate::input::{Contacts, Input};
+use crate::input::{Contacts, FleshCoupling, Input};
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
 use crate::maths::lanes::Four;
@@ -118,9 +118,14 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Tree) -> Result<(), 
     }
 }
 
+/// Whether flesh is solved together with the bodies.
+fn together(model: &Model, input: &Input) -> bool {
+    model.flesh().is_some() && input.flesh == FleshCoupling::Together
+}
+
 /// Whether a step is more than the tree alone can do.
 fn is_general(model: &Model, input: &Input) -> bool {
-    !(model.topology().is_tree() && model.couplings().is_empty() && input.grips.is_empty()) || model.flesh().is_some()
+    !(model.topology().is_tree() && model.couplings().is_empty() && input.grips.is_empty()) || together(model, input)
 }
 
 /// The ends of hard limits that may be reached within h: closer than this angle or share of the model's size, or than twice their way.

@@ -30,7 +30,7 @@ mod touch;
 use crate::contact::Contact;
 use crate::flesh::couple::Coupled;
 use crate::forces::{self, Derivatives, Stop};
-use crate::input::Input;
+use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
@@ -98,7 +98,7 @@ const PASSES: u32 = 25;
 /// afterwards, so that none is lost.
 const MISSING_WITH_FLESH: f64 = 1e-7;
 /// What may be missing with flesh when passes are used up.
-const UNSETTLED: f64 = 1e-4;
+const UNSETTLED: f64 = 1e-2;
 /// Halvings of a step of bones and flesh.
 const SHORTER: u32 = 12;
 /// Largest rotation of a body in a part \[rad\].
@@ -125,7 +125,12 @@ pub(super) fn substep(
     work.start.clone_from(state);
     let part =
         Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
+    // Flesh that is coupled loosely is no matter of the bodies.
+    let aside = if input.flesh == FleshCoupling::Loose { work.flesh.take() } else { None };
     let done = work.advance(&part, span.halvings, state);
+    if aside.is_some() {
+        work.flesh = aside;
+    }
     if done.is_err() {
         state.clone_from(&work.start);
         if span.halvings == 0 {
@@ -212,21 +217,28 @@ impl GeneralWork {
 
     /// Keeps every force with its weight (3); returns how many limits act.
     fn weigh_forces(&mut self, part: &Part<'_>, state: &State) -> u32 {
+        let whole = self.flesh.is_some();
         let kept = &mut self.forces;
         kept.clear();
         let &Part { model, input, h, .. } = part;
         forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
             let softness = |body: BodyId| system::softness(model, state, body, acting.force);
             let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
-            let weight = if model.flesh().is_some() { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
+            let weight = if whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
             kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
         })
+    }
+
+    /// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
+    /// would otherwise be at rest in its place and yet have a velocity at the end.
+    fn steady_share(&self) -> f64 {
+        if self.flesh.is_some() { 1.0 } else { 0.5 }
     }
 
     /// Momenta of the start with the part of S that does not depend on v.
     fn first_impulses(&mut self, part: &Part<'_>, state: &State) {
         let &Part { model, input, h, .. } = part;
-        let share = steady_share(model) * h;
+        let share = self.steady_share() * h;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let linear = s.velocity.linear * body.mass + input.gravity * (share * body.mass);
             let angular = turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
@@ -315,14 +327,14 @@ impl GeneralWork {
             }
             share *= 0.5;
         }
-        // Factors of other places may lead nowhere; those of the present may not.
-        if !coupled.implicit.refactor() {
-            return Err(self.widest(part.model));
-        }
+        // Factors of other places may lead nowhere. Those of the present lead the flesh at least, with its bones where they are.
         system.v.copy_from_slice(before);
         place(state, &system.v, None, part.h, poses)?;
         coupled.implicit.try_at(flesh, poses, 0.0);
-        Ok(())
+        if coupled.implicit.refactor() || coupled.implicit.go_alone(flesh) {
+            return Ok(());
+        }
+        Err(self.widest(part.model))
     }
 
     /// Notes the start of the part for the flesh.
@@ -346,7 +358,7 @@ impl GeneralWork {
     /// S' of (2), without what depends on the velocities of the end.
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
-        let share = (1.0 - steady_share(model)) * h;
+        let share = (1.0 - self.steady_share()) * h;
         for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
             *impulse = Wrench::new(input.gravity * (share * body.mass), DVec3::ZERO);
         }
@@ -381,7 +393,8 @@ impl GeneralWork {
         work += obstacles.sum::<f64>();
         work += self.flesh.as_ref().map_or(0.0, |flesh| flesh.work(|i, wrench| wrench.power(v(i))));
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
-        let (gain, slack) = (after - before - work, ENERGY_SLACK * stake);
+        let still = model.flesh().map_or(0.0, |flesh| flesh.still());
+        let (gain, slack) = (after - before - work, ENERGY_SLACK * stake + still);
         let may_not_lose = contacts.is_empty() && stops.is_empty() && self.flesh.is_none();
         if gain.is_nan()
             || (gain > slack && halvings > 0)
@@ -408,12 +421,6 @@ impl GeneralWork {
         }
         if model.joints().is_empty() { Failure::NotFinite(BodyId(0)) } else { Failure::Diverged(widest.1) }
     }
-}
-
-/// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
-/// would otherwise be at rest in its place and yet have a velocity at the end.
-fn steady_share(model: &Model) -> f64 {
-    if model.flesh().is_some() { 1.0 } else { 0.5 }
 }
 
 /// Momenta with what flesh gives to bodies that drift to these poses, and how far it is from settled in units of [`TOLERANCE`]; its stiffness becomes part of
