@@ -6,6 +6,7 @@ use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
 use crate::forces;
 use crate::maths::Pose;
+use crate::maths::block::to_twist;
 use crate::model::{ContactMemory, State};
 use crate::step::{Failure, Report};
 use glam::DVec3;
@@ -17,6 +18,8 @@ const BOUNCE: f64 = 2.0;
 const SLOP: f64 = 1e-5;
 const RECOVERY: f64 = 0.25;
 const FARTHEST: f64 = 0.01;
+/// No body is turned farther by it in a part \[rad\].
+const FARTHEST_ROUND: f64 = 0.1;
 /// A limit that is as near as this share of the model's size or this angle is closed.
 const REACHED: f64 = 1e-9;
 
@@ -80,6 +83,11 @@ impl GeneralWork {
         }
         let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
         push.copy_from_slice(&system.v);
+        // Near poses in which rows become dependent the way out may lead far round.
+        let turn = push.iter().map(|v| to_twist(v).angular.length() * h).fold(0.0, f64::max);
+        if turn > FARTHEST_ROUND {
+            push.iter_mut().flatten().for_each(|v| *v *= FARTHEST_ROUND / turn);
+        }
         for (touch, met) in system.touches.iter_mut().zip(met) {
             touch.restore_friction();
             if met.floor < 0.0 {

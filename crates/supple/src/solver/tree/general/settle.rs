@@ -9,6 +9,8 @@ use crate::step::{Failure, Report};
 /// Passes in which rounds of (5) may begin, and those after them in which joints may still close.
 const PASSES: u32 = 80;
 const CLOSING: u32 = 20;
+/// Halvings of a step that leads too far.
+const SHORTENINGS: u32 = 8;
 /// What gaps cannot be told to, as a share of the model's size.
 const ROUNDING: f64 = 1e-11;
 /// Joints nearer to closed than this are kept as they are while a line is searched.
@@ -46,7 +48,7 @@ impl System {
             // Early rounds need not be exact.
             let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
             if told == Told::Truly || missing <= enough_for_now {
-                open = residual(self)?;
+                open = self.follow(pass, &mut residual)?;
                 self.plain.copy_from_slice(&self.x);
                 if pass == 0 {
                     self.guess_sliding();
@@ -90,13 +92,8 @@ impl System {
             self.ldl.solve(&mut self.x);
             let share = if told == Told::ByDerivatives || open < NEARLY_CLOSED { self.search_line() } else { 1.0 };
             self.x.iter_mut().for_each(|x| x.iter_mut().for_each(|x| *x *= share));
-            let (bodies, links) = self.x.split_at(self.bodies);
-            for (v, dv) in self.v.iter_mut().zip(bodies) {
-                add_scaled(v, 1.0, dv);
-            }
-            for (link, dy) in self.links.iter_mut().zip(links) {
-                add_scaled(&mut link.y, 1.0, dy);
-            }
+            self.go(1.0);
+            self.step.copy_from_slice(&self.x);
             self.matrix.subtract_product(&self.x, &mut self.plain);
             told = Told::ByDerivatives;
         }
@@ -109,6 +106,36 @@ impl System {
             return Ok(());
         }
         Err(self.widest_open(part.model))
+    }
+
+    /// Goes this share of the step `x`.
+    fn go(&mut self, share: f64) {
+        let (bodies, links) = self.x.split_at(self.bodies);
+        for (v, dv) in self.v.iter_mut().zip(bodies) {
+            add_scaled(v, share, dv);
+        }
+        for (link, dy) in self.links.iter_mut().zip(links) {
+            add_scaled(&mut link.y, share, dy);
+        }
+    }
+
+    /// What is missing where v leads. Where it leads too far round, the last step was too long: near poses in which rows become dependent.
+    fn follow(
+        &mut self,
+        pass: u32,
+        residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
+    ) -> Result<f64, Failure> {
+        for _ in 0..SHORTENINGS {
+            match residual(self) {
+                Err(Failure::Turned(_)) if pass > 0 => {
+                    self.step.iter_mut().for_each(|x| x.iter_mut().for_each(|x| *x *= 0.5));
+                    self.x.copy_from_slice(&self.step);
+                    self.go(-1.0);
+                }
+                done => return done,
+            }
+        }
+        residual(self)
     }
 
     /// Sets `x` to what is missing with the impulses of touches at v; returns its size.

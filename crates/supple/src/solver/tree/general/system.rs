@@ -257,6 +257,7 @@ pub(super) struct System {
     pub(super) x: Vec<Vector>,
     pub(super) keep: Vec<Vector>,
     pub(super) plain: Vec<Vector>,
+    pub(super) step: Vec<Vector>,
     /// Bodies that are gripped, and pairs of bodies that touch, as the pattern was made for them.
     gripped: Vec<(BodyId, usize)>,
     touching: Vec<(usize, usize)>,
@@ -292,6 +293,7 @@ impl System {
             x: Vec::new(),
             keep: Vec::new(),
             plain: Vec::new(),
+            step: Vec::new(),
             gripped: Vec::new(),
             touching: Vec::new(),
             touches: Vec::new(),
@@ -388,7 +390,7 @@ impl System {
         self.links.extend(joints.chain(followers).chain(grips));
         self.leaders.clear();
         self.leaders.extend(leaders);
-        for list in [&mut self.x, &mut self.keep, &mut self.plain] {
+        for list in [&mut self.x, &mut self.keep, &mut self.plain, &mut self.step] {
             list.clear();
             list.resize(sizes.len(), [0.0; 6]);
         }
