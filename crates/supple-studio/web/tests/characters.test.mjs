@@ -140,6 +140,18 @@ test("what was directed leaves as an animation of the same file", { skip }, asyn
   assert.ok(times.length > 240 && times.length <= steps + 1, `${times.length} frames of ${steps} steps`);
 });
 
+test("every character is drawn as its file has it", { skip }, async () => {
+  const names = ["mannequiny.glb", "generic-hand-left.glb", "RiggedFigure.glb", "platformer-robot.glb", "RecursiveSkeletons.glb", "RiggedSimple.glb"];
+  for (const name of names) {
+    await drop(join(folder, name));
+    const { stretch } = await skin();
+    // Held in its pose: to a hundredth of the length of any edge.
+    assert.ok(stretch < 1.01, `${name}: an edge is ${stretch} times as long`);
+    if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${name}.png`) });
+  }
+  assert.deepEqual(page.problems, []);
+});
+
 test("the Khronos validator finds no error in what is written", { skip }, async () => {
   const calls = [
     ["simulate", join(folder, "CesiumMan.glb"), "--seconds", "5"],
