@@ -99,6 +99,10 @@ test("a bone is changed: mass, sag, settling time and limits", { skip }, async (
   assert.match(text, new RegExp(`\\[bones\\."${name.replace(/[^\w]/g, "\\$&")}"\\][^\\[]*\\nmass = 2\\.5\\nsag = 12\\.0\\nsettle = 0\\.8`));
   await page.locator("#undo").click();
   await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).range[1] !== 90, name);
+  await page.locator("#undo").click();
+  await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).settle !== 0.8, name);
+  await page.locator("#redo").click();
+  await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).settle === 0.8, name);
   assert.deepEqual(page.problems, []);
 });
 
