@@ -197,8 +197,8 @@ pub(crate) fn start(
         playing: stage.stored.is_none(),
         stage,
         generations: 0,
-        earlier: None,
-        later: None,
+        earlier: Vec::new(),
+        later: Vec::new(),
         build: desk.build,
         journal: desk.folder.map(Journal::start),
         orphans: (0..).zip(desk.orphans).collect(),
@@ -228,9 +228,9 @@ struct Simulation {
     stage: Stage,
     /// The last number given to a stage.
     generations: u32,
-    /// What was open before the present scene, and after it when that was undone.
-    earlier: Option<Stage>,
-    later: Option<Stage>,
+    /// What was open before the present scene, the latest last, and after it when that was undone.
+    earlier: Vec<Stage>,
+    later: Vec<Stage>,
     /// Names this program in takes.
     build: String,
     journal: Option<Journal>,

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 /// Going to a step of a larger character shows the stored poses; what is needed to go on is computed when one goes on. Computing the steps
 /// since the last snapshot again would take longer than a frame.
 const COMPUTED_AT_ONCE: usize = 200;
-/// What was open before another scene is kept for undoing, up to this size \[bytes\].
-const MAX_PUT_ASIDE: usize = 256 << 20;
+/// What was open before another scene, or before a bone was changed, is kept for undoing, up to this size \[bytes\] and number.
+const MAX_PUT_ASIDE: (usize, usize) = (256 << 20, 20);
 
 /// Whether a request led to another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,13 @@ impl Simulation {
         let mut before = std::mem::replace(&mut self.stage, stage);
         let lost = before.history.drop_undone();
         before.timeline.forget(&lost);
-        self.earlier = (before.timeline.bytes() <= MAX_PUT_ASIDE).then_some(before);
-        self.later = None;
+        self.later.clear();
+        self.earlier.push(before);
+        let (bytes, count) = MAX_PUT_ASIDE;
+        let held = |stages: &[Stage]| stages.iter().map(|stage| stage.timeline.bytes()).sum::<usize>();
+        while self.earlier.len() > count || held(&self.earlier) > bytes {
+            self.earlier.remove(0);
+        }
         self.begin_stage();
         self.touched = false;
     }
@@ -63,10 +68,7 @@ impl Simulation {
         let open = |stage: &Stage| stage.begun_by.clone().unwrap_or_else(|| format!("open {}", stage.scene.name));
         let undo = history.undo_label().map(str::to_owned);
         let redo = history.redo_label().map(str::to_owned);
-        (
-            undo.or_else(|| self.earlier.as_ref().map(|_| open(&self.stage))),
-            redo.or_else(|| self.later.as_ref().map(open)),
-        )
+        (undo.or_else(|| self.earlier.last().map(|_| open(&self.stage))), redo.or_else(|| self.later.last().map(open)))
     }
 
     pub(super) fn undo(&mut self) -> Result<(), Refused> {
@@ -74,8 +76,9 @@ impl Simulation {
             if self.stage.revert(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
-        } else if let Some(earlier) = self.earlier.take() {
-            self.later = Some(self.exchange(earlier));
+        } else if let Some(earlier) = self.earlier.pop() {
+            let now = self.exchange(earlier);
+            self.later.push(now);
         } else {
             return Err(("studio/value", "there is nothing to undo".into()));
         }
@@ -87,8 +90,9 @@ impl Simulation {
             if self.stage.repeat(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
-        } else if let Some(later) = self.later.take() {
-            self.earlier = Some(self.exchange(later));
+        } else if let Some(later) = self.later.pop() {
+            let now = self.exchange(later);
+            self.earlier.push(now);
         } else {
             return Err(("studio/value", "there is nothing to do again".into()));
         }

@@ -99,6 +99,10 @@ test("a bone is changed: mass, sag, settling time and limits", { skip }, async (
   assert.match(text, new RegExp(`\\[bones\\."${name.replace(/[^\w]/g, "\\$&")}"\\][^\\[]*\\nmass = 2\\.5\\nsag = 12\\.0\\nsettle = 0\\.8`));
   await page.locator("#undo").click();
   await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).range[1] !== 90, name);
+  await page.locator("#undo").click();
+  await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).settle !== 0.8, name);
+  await page.locator("#redo").click();
+  await until(page, (name) => window.supple.scene.bones.find((b) => b.name === name).settle === 0.8, name);
   assert.deepEqual(page.problems, []);
 });
 
@@ -138,6 +142,18 @@ test("what was directed leaves as an animation of the same file", { skip }, asyn
   const steps = await page.evaluate(() => window.supple.frame.step);
   const { times } = after.animations.at(-1).extras.supple;
   assert.ok(times.length > 240 && times.length <= steps + 1, `${times.length} frames of ${steps} steps`);
+});
+
+test("every character is drawn as its file has it", { skip }, async () => {
+  const names = ["mannequiny.glb", "generic-hand-left.glb", "RiggedFigure.glb", "platformer-robot.glb", "RecursiveSkeletons.glb", "RiggedSimple.glb"];
+  for (const name of names) {
+    await drop(join(folder, name));
+    const { stretch } = await skin();
+    // Held in its pose: to a hundredth of the length of any edge.
+    assert.ok(stretch < 1.01, `${name}: an edge is ${stretch} times as long`);
+    if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${name}.png`) });
+  }
+  assert.deepEqual(page.problems, []);
 });
 
 test("the Khronos validator finds no error in what is written", { skip }, async () => {
