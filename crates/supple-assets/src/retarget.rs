@@ -371,7 +371,7 @@ pub fn retarget(
     track.smooth();
     if bridged > 0 {
         let text = format!(
-            "a joint turns faster than {FASTEST} rad/s in {bridged} places, which no person does: turned evenly there instead"
+            "a joint turns faster than {FASTEST} rad/s in {bridged} places, which was taken for a fault of the recording: turned evenly there instead"
         );
         notes.push(Note { code: "import/jump", part: path.to_string_lossy().into_owned(), text });
     }
@@ -476,8 +476,7 @@ fn ground_of(bvh: &Bvh, turn: DQuat) -> f64 {
 /// Half the power of a motion is gone at this frequency \[Hz\]: below it people move, above it markers tremble.
 const CUTOFF: f64 = 6.0;
 
-/// A joint that turns faster is a fault of the recording \[rad/s\]: the fastest turns of people's joints, in a throw, reach half of it about a limb's own axis and
-/// less about others.
+/// A joint that turns faster is taken for a fault of the recording \[rad/s\]. Walking, running and leaping stay well below it; a hard throw does not, and is slowed down.
 const FASTEST: f64 = 20.0;
 /// A fault is bridged from this long before it to this long after it \[s\].
 const BRIDGE: f64 = 0.05;

@@ -219,9 +219,12 @@ fn solvers_without_rows_for_couplings_refuse_them_by_name() {
     }
 }
 
+/// Adds couplings of three joints.
+type Couple = fn(&mut ModelBuilder, [JointId; 3]);
+
 #[test]
 fn the_builder_tells_what_is_wrong_with_a_coupling() {
-    let build = |couple: fn(&mut ModelBuilder, [JointId; 3])| {
+    let build = |couple: Couple| {
         let mut builder = ModelBuilder::new();
         let (_, first) = bar(&mut builder, "first", BodyRef::World, DVec3::ZERO, 0.6);
         let (body, second) = bar(&mut builder, "second", BodyRef::World, DVec3::Z, 0.4);
@@ -230,7 +233,7 @@ fn the_builder_tells_what_is_wrong_with_a_coupling() {
         couple(&mut builder, [first, second, third]);
         builder.build().unwrap_err().problems.into_iter().map(|p| (p.code, p.what)).collect::<Vec<_>>()
     };
-    let wrong: [(fn(&mut ModelBuilder, [JointId; 3]), &str, usize); 5] = [
+    let wrong: [(Couple, &str, usize); 5] = [
         (|b, [a, _, c]| b.coupling(Coupling::new("x", a, c, 1.0, 0.0)), "no single position", 1),
         (|b, [a, ..]| b.coupling(Coupling::new("x", a, JointId(9), 1.0, 0.0)), "does not have", 1),
         (|b, [a, c, _]| b.coupling(Coupling::new("x", a, c, f64::NAN, 0.0)), "not finite", 1),

@@ -43,7 +43,8 @@ fn codes(text: &str) -> BTreeSet<String> {
 fn every_code_is_explained_and_every_explained_code_exists() {
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
-    let used: BTreeSet<String> = files.iter().flat_map(|f| codes(&std::fs::read_to_string(f).unwrap())).collect();
+    let mut used: BTreeSet<String> = files.iter().flat_map(|f| codes(&std::fs::read_to_string(f).unwrap())).collect();
+    used.remove("model/gltf-binary"); // a media type, which has the same form
     let explained = codes(&std::fs::read_to_string(root().join("docs/errors.md")).unwrap());
     assert!(used.len() > 20, "the search found only {used:?}");
     assert_eq!(used.difference(&explained).collect::<Vec<_>>(), Vec::<&String>::new(), "not in docs/errors.md");

@@ -20,6 +20,9 @@ impl Rig {
         let bones = &self.bones;
         let fitted: Vec<Option<Turn>> = (0..bones.len())
             .map(|i| {
+                if matches!(bones[i].joint, Turn::Given(_)) {
+                    return None; // as its file has it
+                }
                 let turns = turns(bones, i, bones[i].parent?, motions);
                 let (turn, across) = fit(bones[i].joint, &turns);
                 if across > 2.0 * MARGIN {

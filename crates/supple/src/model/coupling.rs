@@ -98,7 +98,7 @@ pub(super) fn fault(coupling: &Coupling, joints: &[Joint], all: &[Coupling]) -> 
     // Each joint follows at most one other: a circle comes back after as many as there are couplings.
     let mut leader = coupling.leader;
     for _ in 0..=all.len() {
-        let Some(joint) = leader else { return None };
+        let joint = leader?;
         leader = all.iter().find(|other| other.follower == joint).and_then(|other| other.leader);
     }
     Some(("it follows itself, by way of others", "leave out one coupling of the circle"))
