@@ -381,7 +381,7 @@ fn the_loose_scheme_goes_with_every_solver_and_converges() {
             loose.iter().zip(&together).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
         };
         // Both are of first order: their difference halves with the step. They move by 0.1 m and turn by 0.2 rad.
-        let [coarse, fine] = [2e-3, 1e-3].map(apart);
+        let [coarse, fine] = [1e-3, 5e-4].map(apart);
         println!("{}: {coarse:e} {fine:e}", solver.name());
         assert!(coarse < 2e-3 && fine < 0.65 * coarse, "{}: {coarse} {fine}", solver.name());
     }
