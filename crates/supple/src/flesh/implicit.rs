@@ -197,6 +197,8 @@ impl Implicit {
     /// Solves the nodes for these poses of the bodies.
     pub(crate) fn settle(&mut self, flesh: &Flesh, poses: &[Pose]) {
         self.come(flesh, poses, CLOSE * flesh.cell);
+        // What is left is the whole motion of a short part: it goes too.
+        self.go_alone(flesh);
     }
 
     fn come(&mut self, flesh: &Flesh, poses: &[Pose], near: f64) {
