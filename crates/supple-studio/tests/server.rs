@@ -24,7 +24,8 @@ async fn a_scene_is_described_and_moves() {
     assert_eq!(frame.bodies(), bodies);
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
-    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4 + 4);
+    // Then the ghost, the contacts and the nodes of flesh, of which there are none.
+    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4 + 4 + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
 }
 
@@ -73,7 +74,8 @@ async fn contacts_are_told_with_their_forces() {
     let at = frame.head() + 28 * 3 + 4;
     let count = frame.u32(at) as usize;
     assert_eq!(count, 12, "four corners each");
-    assert_eq!(frame.0.len(), at + 4 + 44 * count);
+    // After them the nodes of flesh: none.
+    assert_eq!(frame.0.len(), at + 4 + 44 * count + 4);
     // The floor carries three boxes of 1 kg.
     let up = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4 * 7);
     let height = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4);

@@ -202,12 +202,16 @@ impl Implicit {
     }
 
     fn come(&mut self, flesh: &Flesh, poses: &[Pose], near: f64) {
+        let close = CLOSE * flesh.cell;
+        let mut near = near;
         if !self.met {
             self.start_at(flesh, poses);
         } else if self.at != poses {
             self.follow(flesh, poses);
+        } else {
+            // Bones that stay lead nodes nowhere.
+            near = close;
         }
-        let close = CLOSE * flesh.cell;
         for alone in 0..=STEPS_ALONE {
             self.linearise(flesh);
             if self.off <= near || alone == STEPS_ALONE {
