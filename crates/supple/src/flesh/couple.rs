@@ -1,6 +1,6 @@
 //! What a solver of bones needs of flesh that is solved together with it (`implicit.rs`).
 
-use super::implicit::Implicit;
+use super::implicit::{Implicit, Nodes};
 use super::{Flesh, touch};
 use crate::maths::block::{Block, Vector, add_scaled, from_wrench};
 use crate::maths::sparse::Sparse;
@@ -60,14 +60,14 @@ impl Coupled {
     pub(crate) fn meet(
         &mut self,
         flesh: &Flesh,
-        poses: &[Pose],
+        (poses, nodes): (&[Pose], Nodes),
         v: &[Vector],
         momenta: &[Vector],
         matrix: &mut Sparse,
         out: &mut [Vector],
     ) {
         let Coupled { implicit, blocks, h, bare, .. } = self;
-        implicit.meet(flesh, poses);
+        implicit.meet(flesh, poses, nodes);
         blocks.clear();
         blocks.extend(implicit.schur().iter().map(|(i, j, rows)| {
             let mut block = Block::zeros(6, 6);

@@ -130,6 +130,15 @@ const WELL: f64 = 0.01;
 /// Halvings of a step before it is given up.
 const HALVINGS: u32 = 20;
 
+/// How nodes come to rest at poses of the bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nodes {
+    /// By the steps that bones take too; those that are far off move by themselves until they are not.
+    WithBones,
+    /// By themselves: where bones may stay, as bodies that touch something do, and lead nodes nowhere.
+    Alone,
+}
+
 impl Implicit {
     pub(crate) fn new(model: &Model, flesh: &Flesh) -> Implicit {
         let (n, free, bodies) = (flesh.start.len(), flesh.free, model.bodies().len());
@@ -189,9 +198,13 @@ impl Implicit {
         }
     }
 
-    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there. Nodes that are far off move by themselves until they are not.
-    pub(crate) fn meet(&mut self, flesh: &Flesh, poses: &[Pose]) {
-        self.come(flesh, poses, FAR * flesh.cell);
+    /// Goes on to these poses of the bodies: nodes follow by (2), then W* and S are those there.
+    pub(crate) fn meet(&mut self, flesh: &Flesh, poses: &[Pose], nodes: Nodes) {
+        let near = match nodes {
+            Nodes::WithBones => FAR,
+            Nodes::Alone => CLOSE,
+        };
+        self.come(flesh, poses, near * flesh.cell);
     }
 
     /// Solves the nodes for these poses of the bodies.
@@ -203,14 +216,10 @@ impl Implicit {
 
     fn come(&mut self, flesh: &Flesh, poses: &[Pose], near: f64) {
         let close = CLOSE * flesh.cell;
-        let mut near = near;
         if !self.met {
             self.start_at(flesh, poses);
         } else if self.at != poses {
             self.follow(flesh, poses);
-        } else {
-            // Bones that stay lead nodes nowhere.
-            near = close;
         }
         for alone in 0..=STEPS_ALONE {
             self.linearise(flesh);

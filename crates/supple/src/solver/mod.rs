@@ -154,12 +154,12 @@ impl Default for TreeScheme {
 /// How the midpoint step weighs accuracy against time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Parts may turn a joint by up to a radian.
+    /// Parts may turn a joint by up to a radian. Friction is right to a hundredth of itself.
     Fast,
-    /// Up to half a radian.
+    /// Up to half a radian. Friction as in [`Fast`](Mode::Fast).
     #[default]
     Default,
-    /// Up to a quarter.
+    /// Up to a quarter. Friction is right to a millionth of itself.
     Accurate,
     /// No damping of any kind is added; energy is kept while Newton's method holds. Costs most on fast, loose chains.
     Conservative,

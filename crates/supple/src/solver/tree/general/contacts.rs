@@ -4,6 +4,7 @@ use super::system::{Middle, Part, System};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
+use crate::flesh::implicit::Nodes;
 use crate::forces;
 use crate::maths::Pose;
 use crate::maths::block::to_twist;
@@ -135,7 +136,8 @@ impl GeneralWork {
                     system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
                 });
             }
-            let (momenta, unsettled) = with_flesh(part, flesh, poses, momenta, system, momenta_with_flesh);
+            let (momenta, unsettled) =
+                with_flesh(part, flesh, (poses, Nodes::Alone), momenta, system, momenta_with_flesh);
             Ok(system.residual(part, Middle::Foretold, state, poses, momenta).max(unsettled))
         })?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {

@@ -29,6 +29,7 @@ mod touch;
 
 use crate::contact::Contact;
 use crate::flesh::couple::Coupled;
+use crate::flesh::implicit::Nodes;
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
@@ -270,7 +271,8 @@ impl GeneralWork {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
             let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, .. } = self;
-            let (momenta, unsettled) = with_flesh(part, flesh, poses, momenta, system, momenta_with_flesh);
+            let (momenta, unsettled) =
+                with_flesh(part, flesh, (poses, Nodes::WithBones), momenta, system, momenta_with_flesh);
             let open = system.residual(part, Middle::OfDrift, state, poses, momenta);
             let missing = self.system.largest_momentum(part, state);
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
@@ -427,13 +429,13 @@ impl GeneralWork {
 fn with_flesh<'a>(
     part: &Part<'_>,
     coupled: &mut Option<Box<Coupled>>,
-    poses: &[Pose],
+    (poses, nodes): (&[Pose], Nodes),
     momenta: &'a [Vector],
     system: &mut System,
     sum: &'a mut [Vector],
 ) -> (&'a [Vector], f64) {
     let (Some(coupled), Some(flesh)) = (coupled, part.model.flesh()) else { return (momenta, 0.0) };
-    coupled.meet(flesh, poses, &system.v, momenta, &mut system.matrix, sum);
+    coupled.meet(flesh, (poses, nodes), &system.v, momenta, &mut system.matrix, sum);
     (sum, TOLERANCE * coupled.implicit.unsettled(flesh))
 }
 
