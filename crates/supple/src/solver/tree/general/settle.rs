@@ -36,7 +36,8 @@ impl System {
         mut residual: impl FnMut(&mut System) -> Result<f64, Failure>,
     ) -> Result<(), Failure> {
         let speed = self.speed_at_hand(part);
-        let enough = (TOLERANCE * (speed * part.h / part.reach).min(1.0)).max(ROUNDING);
+        // What is missing is given to the bodies afterwards: it need not be less than what contacts are asked for.
+        let enough = (part.accuracy.contacts * speed * part.h / part.reach).max(ROUNDING);
         let (mut open, mut before) = (f64::INFINITY, f64::INFINITY);
         let mut told = Told::Truly;
         for pass in 0..PASSES + CLOSING {
@@ -67,7 +68,7 @@ impl System {
                 let settled = off <= part.accuracy.contacts * speed && missing <= enough;
                 if open < TOLERANCE && (settled || pass >= PASSES) {
                     report.iterations += pass;
-                    report.unconverged = u32::from(!settled);
+                    report.unconverged |= u32::from(!settled);
                     return Ok(());
                 }
                 if pass < PASSES {

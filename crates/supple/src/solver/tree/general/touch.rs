@@ -330,7 +330,7 @@ impl Touch {
     /// throw it off.
     pub(super) fn guess_sliding(&mut self) {
         let [n, t, u] = self.sigma;
-        if self.held == [0.0; 3] && t.hypot(u) > self.friction * -n {
+        if self.friction > 0.0 && self.held == [0.0; 3] && t.hypot(u) > self.friction * -n {
             self.law = Law::Slides(0.0);
         }
     }
