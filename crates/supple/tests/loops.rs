@@ -234,3 +234,50 @@ fn stiff_springs_in_a_loop_settle() {
         assert!(done.highest < 0.01 * stake, "{stiffness}: energy rose by {} of {stake}", done.highest);
     }
 }
+
+/// Hundreds of links hang in a ring whose tension would swing them many times faster than a frame resolves: one part a step, energy within the
+/// slack, joints closed to a millionth of a link.
+#[test]
+fn a_long_ring_under_tension_needs_no_shorter_steps() {
+    let scene = Scene::parse("ring:600").unwrap();
+    let (model, input) = (&scene.model, &scene.input);
+    let (mut state, mut work) = (scene.state.clone(), Work::new(model));
+    let scale = model.mass() * 9.81 * 0.1 * 600.0 / std::f64::consts::TAU;
+    let first = measure::energy(model, input, &state).total();
+    for _ in 0..120 {
+        let report = step(model, input, &mut state, &mut work).unwrap();
+        assert_eq!((report.substeps, report.resorts, report.backward_parts), (1, 0, 0));
+        assert!(report.max_joint_gap < 1e-7, "{}", report.max_joint_gap);
+        let change = measure::energy(model, input, &state).total() - first;
+        assert!(change.abs() < 0.01 * scale, "{change} of {scale}");
+    }
+}
+
+/// The same ring spinning without gravity, fast enough to be as tense: momentum is kept, to rounding.
+#[test]
+fn a_ring_spun_tight_keeps_momentum() {
+    let model = ring(48);
+    let input = Input { gravity: DVec3::ZERO, ..Input::default() };
+    let mut state = model.start();
+    let axis = (state.bodies[0].position - state.bodies[16].position)
+        .cross(state.bodies[32].position - state.bodies[16].position)
+        .normalize();
+    let centre = state.bodies.iter().map(|b| b.position).sum::<DVec3>() / 48.0;
+    for (k, body) in state.bodies.iter_mut().enumerate() {
+        let out = body.position - centre;
+        body.velocity.angular = 25.0 * axis;
+        body.velocity.linear = 25.0 * axis.cross(out) + 0.3 * axis * (k as f64).sin();
+    }
+    step(&model, &input, &mut state, &mut Work::new(&model)).unwrap();
+    let (first, energy) = (measure::momentum(&model, &state), measure::energy(&model, &input, &state).total());
+    let done = run(&model, &input, state, 2.0);
+    let last = measure::momentum(&model, &done.state);
+    assert!((last.linear - first.linear).length() < 1e-9 * first.angular.length());
+    assert!((last.angular - first.angular).length() < 1e-9 * first.angular.length());
+    assert!(
+        done.gap < 1e-8 && done.highest < 0.01 * energy && done.lowest > -0.05 * energy,
+        "{} {}",
+        done.lowest,
+        done.highest
+    );
+}

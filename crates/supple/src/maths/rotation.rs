@@ -51,6 +51,23 @@ fn gamma(t: f64) -> (f64, f64) {
     }
 }
 
+/// How `exp(phi)` is turned, from the left, when `phi` changes: the inverse of [`log_derivative`].
+///
+/// ```text
+/// 1 + b [φ] + c [φ]²,   b = (1 − cos t)/t²,   c = (t − sin t)/t³
+/// ```
+pub fn exp_derivative(phi: DVec3) -> DMat3 {
+    let k = skew(phi);
+    let t2 = phi.length_squared();
+    let (b, c) = if t2 < 1e-4 {
+        (0.5 - t2 / 24.0 + t2 * t2 / 720.0, 1.0 / 6.0 - t2 / 120.0 + t2 * t2 / 5040.0)
+    } else {
+        let t = t2.sqrt();
+        ((1.0 - t.cos()) / t2, (t - t.sin()) / (t2 * t))
+    };
+    DMat3::IDENTITY + k * b + k * k * c
+}
+
 /// `G` of (1): how the rotation vector `phi` changes when the rotation is turned a little more, from the left.
 pub fn log_derivative(phi: DVec3) -> DMat3 {
     let k = skew(phi);

@@ -167,7 +167,8 @@ pub(crate) fn substep(
         if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty()) {
             let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
             let one_sided = (contacts, &work.stops[..]);
-            return general::substep(model, input, one_sided, (mode, span), work.plan.reach, state, general);
+            let how = (mode, settings.instructions, span);
+            return general::substep(model, input, one_sided, how, work.plan.reach, state, general);
         }
         state.contacts.clear();
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));

@@ -16,7 +16,8 @@
 //! not resolved  S = ½h (W − h K v − D v),   S' = ½h (W − h K v1 − D v1)                                       (3)
 //! ```
 //! p(v) has the inertia of the pose in the middle of the drift, which makes the angular momentum of a free body that of its true motion to
-//! second order, and exactly constant. (1) is solved by Newton's method with one factorisation, (2) is linear. Both matrices are
+//! second order, and exactly constant. (1) is solved by Newton's method with one factorisation, and with the derivative where it has come to when that
+//! is slow; (2) is linear. Both matrices are
 //! `[A Jᵀ; J −μ]` over bodies, joints and grips, factored by [`Ldl`](crate::maths::sparse::Ldl): on a tree at the cost of the tree, with loops
 //! near it. Redundant rows (a planar four-bar in space) make `J A⁻¹ Jᵀ` singular; μ is there for them, and what it changes is taken
 //! back by the passes of Newton's method, since their residual is that of the system without it.
@@ -33,6 +34,7 @@ use crate::flesh::implicit::Nodes;
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
+use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
@@ -41,7 +43,7 @@ use crate::solver::Mode;
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
 use contacts::Met;
 use glam::DVec3;
-use system::{Accuracy, Kept, Middle, Part, System, Weight};
+use system::{Accuracy, Along, Factors, Kept, Middle, Part, System, Weight};
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -60,6 +62,8 @@ pub(super) struct GeneralWork {
     push: Vec<Vector>,
     /// The state with the poses of the drift, for limits.
     trial: State,
+    /// Where joints act in (1).
+    along: Along,
     /// Flesh around the bodies, and momenta with what it gives.
     flesh: Option<Box<Coupled>>,
     momenta_with_flesh: Vec<Vector>,
@@ -82,6 +86,7 @@ impl GeneralWork {
             met: Vec::new(),
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
+            along: Along::Start,
             flesh: model.flesh().map(|flesh| Box::new(Coupled::new(model, flesh))),
             momenta_with_flesh: vec![[0.0; 6]; bodies],
             before: vec![[0.0; 6]; bodies],
@@ -95,6 +100,9 @@ impl GeneralWork {
 const TOLERANCE: f64 = 1e-9;
 /// Passes before Newton has failed.
 const PASSES: u32 = 25;
+/// A correction that is more than this share of the last one asks for the derivative at the present drift: rows that turn under tension, along a
+/// long chain, make the one of the start useless.
+const SLOW: f64 = 0.1;
 /// What may be missing of momenta with flesh, as the share of the model's size that it moves a bone by. It is given to the bones
 /// afterwards, so that none is lost.
 const MISSING_WITH_FLESH: f64 = 1e-7;
@@ -117,11 +125,12 @@ pub(super) fn substep(
     model: &Model,
     input: &Input,
     (contacts, stops): (&[Contact], &[Stop]),
-    (mode, span): (Mode, Span),
+    (mode, instructions, span): (Mode, Instructions, Span),
     reach: f64,
     state: &mut State,
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
+    work.system.ldl.use_instructions(instructions);
     work.start.clone_from(state);
     let part =
         Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
@@ -173,6 +182,7 @@ impl GeneralWork {
         self.system.assemble_first(part, middle, state, &self.forces);
         self.begin_flesh(part, state);
         if touching {
+            self.along = Along::Start;
             self.drift_touching(part, state, &mut report)?;
         } else {
             self.drift(part, state, &mut report)?;
@@ -267,9 +277,18 @@ impl GeneralWork {
         }
         let enough = if self.flesh.is_some() { MISSING_WITH_FLESH } else { TOLERANCE };
         let (mut last, mut slow) = (f64::INFINITY, 0);
+        let (mut factors, mut is_slow) = (Factors::OfStart, false);
+        self.along = Along::Start;
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
+            if pass == 1 && self.flesh.is_none() && self.system.is_tense(part, state) {
+                self.along = Along::Mean;
+                self.system.begin_mean();
+            }
+            if self.along == Along::Mean {
+                self.system.move_rows(model, &self.poses);
+            }
             let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, .. } = self;
             let (momenta, unsettled) =
                 with_flesh(part, flesh, (poses, Nodes::WithBones), momenta, system, momenta_with_flesh);
@@ -291,8 +310,12 @@ impl GeneralWork {
                 self.system.factor(model)?;
                 report.factorisations += 1;
                 self.before.clone_from(&self.system.v);
+            } else if is_slow || (self.along == Along::Mean && factors == Factors::OfStart) {
+                self.system.factor_at(part, self.along, state, &self.poses)?;
+                factors = Factors::OfDrift;
+                report.factorisations += 1;
             }
-            let correction = self.system.correct(part);
+            let correction = self.system.correct(part, factors);
             report.solves += 1;
             if !correction.is_finite() {
                 return Err(self.widest(model));
@@ -305,6 +328,7 @@ impl GeneralWork {
                     return Err(self.widest(model));
                 }
             }
+            is_slow = correction > SLOW * last;
             last = correction;
         }
         self.momenta_of_drift(part, Middle::OfDrift, state);
@@ -372,6 +396,9 @@ impl GeneralWork {
             if let Some(b) = kept.b {
                 self.second[b.index()] += on_b;
             }
+        }
+        if self.along == Along::Mean {
+            self.system.add_mean_impulses(model, &mut self.second);
         }
     }
 

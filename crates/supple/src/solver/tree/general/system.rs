@@ -7,8 +7,8 @@ use crate::flesh::couple::Coupled;
 use crate::forces::{Force, PairBlock, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
-use crate::maths::rotation::{exp, log, skew, turned_inertia};
-use crate::maths::sparse::{Ldl, Slot, Sparse};
+use crate::maths::rotation::{exp, exp_derivative, log, skew, turned_inertia};
+use crate::maths::sparse::{Ldl, Lu, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Row, Sides};
 use crate::model::{Body, BodyId, BodyState, Joint, JointId, Model, State};
@@ -65,11 +65,16 @@ fn middle_inertia(body: &Body, start: &BodyState, w: DVec3, h: f64) -> DMat3 {
     turned_inertia(exp(w * (0.5 * h)) * start.orientation, body.inertia)
 }
 
-/// The angular velocity with which a body would drift if nothing acted: `I(½h w) w = I(0) w0`, by Newton's method.
+/// The derivative of the angular momentum `I(½h w) w` in the middle of a drift, I being [`middle_inertia`]:
 ///
 /// ```text
 /// δ(I w) = I δw + ½h (δw × I w − I (δw × w))
 /// ```
+fn spin_derivative(inertia: DMat3, w: DVec3, h: f64) -> DMat3 {
+    inertia + (inertia * skew(w) - skew(inertia * w)) * (0.5 * h)
+}
+
+/// The angular velocity with which a body would drift if nothing acted: `I(½h w) w = I(0) w0`, by Newton's method.
 fn free_turn(body: &Body, start: &BodyState, h: f64) -> DVec3 {
     let w0 = start.velocity.angular;
     let momentum = turned_inertia(start.orientation, body.inertia) * w0;
@@ -77,8 +82,7 @@ fn free_turn(body: &Body, start: &BodyState, h: f64) -> DVec3 {
     for _ in 0..20 {
         let inertia = middle_inertia(body, start, w, h);
         let missing = momentum - inertia * w;
-        let turning = inertia * skew(w) - skew(inertia * w);
-        let step = (inertia + turning * (0.5 * h)).inverse() * missing;
+        let step = spin_derivative(inertia, w, h).inverse() * missing;
         if !step.is_finite() {
             return w0;
         }
@@ -223,9 +227,14 @@ pub(super) struct Link {
     a: usize,
     b: Option<usize>,
     rows: usize,
-    /// Rows of both sides at the start of the drift.
+    /// Rows of both sides along which it acts: those at the start of the drift.
     j_a: Block,
     j_b: Block,
+    /// The same where rows move with the drift.
+    j0_a: Block,
+    j0_b: Block,
+    /// From its bodies' centres to where it holds them \[m\]; without end for what is no joint.
+    length: f64,
     /// Places of its blocks.
     at_a: Slot,
     at_b: Slot,
@@ -261,9 +270,12 @@ pub(super) struct System {
     /// Bodies that are gripped, and pairs of bodies that touch, as the pattern was made for them.
     gripped: Vec<(BodyId, usize)>,
     touching: Vec<(usize, usize)>,
-    /// Contacts and hard limits of the step; the matrix with what they add.
+    /// Contacts and hard limits of the step.
     pub(super) touches: Vec<Touch>,
+    /// The matrix with what touches add; without touches, that of Newton's method at the present drift.
     pub(super) stiffened: Sparse,
+    /// Its factors without touches.
+    lu: Lu,
     pub(super) discs: Discs,
     /// Room for finding the pattern.
     sizes: Vec<usize>,
@@ -275,8 +287,9 @@ pub(super) struct System {
 
 /// μ as a share of `J A⁻¹ Jᵀ`.
 const REGULAR: f64 = 1e-12;
-/// Refinements of the linear system (2).
+/// Refinements of the linear system (2), at most: a change of velocities and impulses by this share is rounding.
 const REFINEMENTS: u32 = 3;
+const ROUNDING: f64 = 1e-13;
 
 impl System {
     pub(super) fn new(model: &Model) -> System {
@@ -298,6 +311,7 @@ impl System {
             touching: Vec::new(),
             touches: Vec::new(),
             stiffened: Sparse::new(&[], &[]),
+            lu: Lu::default(),
             discs: Discs::default(),
             sizes: Vec::new(),
             edges: Vec::new(),
@@ -357,6 +371,7 @@ impl System {
         self.matrix.set_pattern(sizes, edges);
         self.stiffened.set_pattern(sizes, edges);
         self.ldl.set_pattern(&self.matrix);
+        self.lu.set_pattern(&self.ldl);
         let matrix = &self.matrix;
         let link = |node: usize, rows: usize, a: usize, b: Option<usize>| Link {
             a,
@@ -364,6 +379,9 @@ impl System {
             rows,
             j_a: Block::zeros(rows, 6),
             j_b: Block::zeros(rows, 6),
+            j0_a: Block::zeros(rows, 6),
+            j0_b: Block::zeros(rows, 6),
+            length: f64::INFINITY,
             at_a: matrix.slot(node, a),
             at_b: matrix.slot(node, b.unwrap_or(a)),
             y: [0.0; 6],
@@ -372,7 +390,11 @@ impl System {
             rate: [0.0; 6],
         };
         let joints = model.joints().iter().enumerate();
-        let joints = joints.map(|(k, j)| link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index())));
+        let joints = joints.map(|(k, j)| Link {
+            length: j.child_from_joint.translation.length()
+                + j.parent.map_or(0.0, |_| j.parent_from_joint.translation.length()),
+            ..link(n + k, j.mask.rows(), j.child.index(), j.parent.map(|b| b.index()))
+        });
         let grips = self.gripped.iter().enumerate();
         let grips = grips.map(|(k, (body, rows))| link(n + first_grip(model) + k, *rows, body.index(), None));
         let couplings = model.couplings().iter().enumerate().map(|(k, c)| (n + model.joints().len() + k, c));
@@ -546,10 +568,7 @@ impl System {
         for (k, link) in self.links.iter_mut().enumerate() {
             match Rows::of(model, k) {
                 Rows::Joint(joint) => {
-                    let still = |i: usize| (poses[i], Twist::ZERO);
-                    let (a, a_velocity) = still(link.a);
-                    let (b, b_velocity) = link.b.map_or((Pose::IDENTITY, Twist::ZERO), still);
-                    for (r, row) in joint.rows(&Sides { a, a_velocity, b, b_velocity }).iter().enumerate() {
+                    for (r, row) in joint.rows(&link.sides_at(poses)).iter().enumerate() {
                         link.open[r] = row.residual;
                     }
                 }
@@ -638,9 +657,143 @@ impl System {
         &self.x[body]
     }
 
+    /// Whether joints pull so hard that bodies swing in their tension faster than h resolves, `h² λ·r / I ≥ 2` with λ = 2 y / h: [`Along::Start`] is unstable from
+    /// 4 on.
+    pub(super) fn is_tense(&self, part: &Part<'_>, state: &State) -> bool {
+        let inertia = |i: usize| {
+            let inertia = part.model.bodies()[i].inertia;
+            0.5 * (inertia.x_axis.x + inertia.y_axis.y + inertia.z_axis.z)
+        };
+        let joints = self.links.iter().zip(part.model.joints());
+        let mut swing = joints.flat_map(|(link, joint)| {
+            let sides = part.model.sides(joint, state);
+            let pull = link.pull();
+            let a = pull.dot(sides.a.rotation * joint.child_from_joint.translation) / inertia(link.a);
+            let b = pull.dot(sides.b.rotation * joint.parent_from_joint.translation);
+            [a.abs(), link.b.map_or(0.0, |id| b.abs() / inertia(id))]
+        });
+        swing.any(|pull| 2.0 * part.h * pull > 2.0)
+    }
+
+    /// Makes the rows along which joints act in (1) the mean of those of the start and those at `poses`.
+    pub(super) fn move_rows(&mut self, model: &Model, poses: &[Pose]) {
+        for (link, joint) in self.links.iter_mut().zip(model.joints()).filter(|(link, _)| link.rows > 0) {
+            let before = [link.j_a, link.j_b];
+            for (r, row) in joint.rows(&link.sides_at(poses)).iter().enumerate() {
+                link.set_row(r, row);
+            }
+            let Link { j_a, j_b, j0_a, j0_b, .. } = link;
+            for (slot, j, j0, before) in [(link.at_a, j_a, j0_a, &before[0]), (link.at_b, j_b, j0_b, &before[1])] {
+                let mut mean = Block::zeros(link.rows, 6);
+                mean.add_scaled(0.5, j);
+                mean.add_scaled(0.5, j0);
+                *j = mean;
+                mean.add_scaled(-1.0, before);
+                self.matrix.add_to(slot, &mean);
+            }
+        }
+    }
+
+    /// From now on joints act along the mean of their rows.
+    pub(super) fn begin_mean(&mut self) {
+        self.links.iter_mut().for_each(|link| (link.j0_a, link.j0_b) = (link.j_a, link.j_b));
+    }
+
+    /// The impulses of joints in (1), once more for (2).
+    pub(super) fn add_mean_impulses(&self, model: &Model, second: &mut [Wrench]) {
+        for link in self.links.iter().take(model.joints().len()) {
+            let on = |j: &Block| crate::maths::block::to_wrench(&j.transpose_times_vector(&link.y)) * -1.0;
+            second[link.a] += on(&link.j_a);
+            if let Some(b) = link.b {
+                second[b] += on(&link.j_b);
+            }
+        }
+    }
+
+    /// Factors the derivative of (1) at the drift v that leads to `poses`: `[A' Jᵀ; J1' −μ]` with the rows where it ends, as v moves them, and A' with what
+    /// the middle of the drift adds, and what tension adds to rows that go with the end.
+    pub(super) fn factor_at(
+        &mut self,
+        part: &Part<'_>,
+        along: Along,
+        state: &State,
+        poses: &[Pose],
+    ) -> Result<(), Failure> {
+        let &Part { model, h, .. } = part;
+        let System { stiffened: ahead, matrix, links, leaders, v, middle, .. } = self;
+        ahead.copy_from(matrix);
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let w = to_twist(&v[i]).angular;
+            let change = spin_derivative(middle_inertia(body, s, w, h), w, h) - middle[i];
+            ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
+        }
+        // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
+        let by_drift = |i: usize, row: Twist| {
+            let turn = exp_derivative(to_twist(&v[i]).angular * h);
+            from_twist(Twist::new(row.linear, turn.transpose() * row.angular))
+        };
+        let add_change = |ahead: &mut Sparse, slot: Slot, i: usize, from: &Block, to: &dyn Fn(usize) -> Twist| {
+            let mut change = Block::zeros(from.rows(), 6);
+            for r in 0..from.rows() {
+                let mut row = by_drift(i, to(r));
+                add_scaled(&mut row, -1.0, &from_row(from, r));
+                change.set_row(r, &row);
+            }
+            ahead.add_to(slot, &change);
+        };
+        for (k, link) in links.iter().enumerate().filter(|(_, link)| link.rows > 0) {
+            match Rows::of(model, k) {
+                Rows::Joint(joint) => {
+                    let sides = link.sides_at(poses);
+                    let rows = joint.rows(&sides);
+                    add_change(ahead, link.at_a, link.a, &link.j_a, &|r| rows[r].a);
+                    if let Some(b) = link.b {
+                        add_change(ahead, link.at_b, b, &link.j_b, &|r| rows[r].b);
+                    }
+                    if along == Along::Mean {
+                        // δ(½ r × λ) = ½ [λ][r] δφ
+                        let pull = link.pull() * (0.5 * h);
+                        let mut add_tension = |i: usize, r: DVec3| {
+                            let turn = exp_derivative(to_twist(&v[i]).angular * h);
+                            let block = skew(pull) * skew(r) * turn;
+                            ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, block));
+                        };
+                        add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation);
+                        if let Some(b) = link.b {
+                            add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation));
+                        }
+                    }
+                }
+                Rows::Coupling(c) => {
+                    let coupling = &model.couplings()[c];
+                    let (start, end) = (coupling.row_at(model, state), coupling.row(model, state, |i| poses[i]));
+                    add_change(ahead, link.at_a, link.a, &link.j_a, &|_| end.follower[0]);
+                    if let Some(b) = link.b {
+                        add_change(ahead, link.at_b, b, &link.j_b, &|_| end.follower[1]);
+                    }
+                    for (side, (from, to)) in leaders[c].bodies.iter().zip(start.leader.into_iter().zip(end.leader)) {
+                        let &Some((body, slot)) = side else { continue };
+                        let mut j = Block::zeros(1, 6);
+                        j.set_row(0, &from_twist(from));
+                        add_change(ahead, slot, body, &j, &|_| to);
+                    }
+                }
+                Rows::Grip(_) => {
+                    let grip = &part.input.grips[k - first_grip(model)];
+                    let rows = grip_rows(&poses[link.a], grip);
+                    add_change(ahead, link.at_a, link.a, &link.j_a, &|r| rows[r]);
+                }
+            }
+        }
+        self.lu.factor(&self.ldl, &self.stiffened, &self.matrix).map_err(|node| self.failed_at(model, node))
+    }
+
     /// One correction of v and y; returns its size as a turn or a share of the model's size in h.
-    pub(super) fn correct(&mut self, part: &Part<'_>) -> f64 {
-        self.ldl.solve(&mut self.x);
+    pub(super) fn correct(&mut self, part: &Part<'_>, factors: Factors) -> f64 {
+        match factors {
+            Factors::OfStart => self.ldl.solve(&mut self.x),
+            Factors::OfDrift => self.lu.solve(&self.ldl, &mut self.x),
+        }
         let (bodies, links) = self.x.split_at(self.bodies);
         let mut largest = 0.0f64;
         for (v, dv) in self.v.iter_mut().zip(bodies) {
@@ -691,8 +844,14 @@ impl System {
                 }
             }
             self.ldl.solve(&mut self.x);
+            let (mut change, mut all) = (0.0f64, 0.0f64);
             for (keep, x) in self.keep.iter_mut().zip(&self.x) {
                 add_scaled(keep, 1.0, x);
+                change = x.iter().fold(change, |m, x| m.max(x.abs()));
+                all = keep.iter().fold(all, |m, x| m.max(x.abs()));
+            }
+            if change <= ROUNDING * all {
+                return 1 + solve;
             }
         }
         1 + REFINEMENTS
@@ -702,6 +861,25 @@ impl System {
     pub(super) fn solution(&self) -> &[Vector] {
         &self.keep[..self.bodies]
     }
+}
+
+/// Where in the drift the rows are along which joints act in (1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    /// At its start, and in (2) at its end [RATTLE]. Bodies must not swing in the tension of joints faster than h resolves.
+    Start,
+    /// The mean of both ends, by the same impulse in (1) and (2) [the midpoint rule]: any tension. The points at which a joint acts on its two bodies have the same
+    /// mean, so that angular momentum is kept.
+    Mean,
+}
+
+/// Where in the drift the matrix of a correction is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Factors {
+    /// The symmetric matrix of its start.
+    OfStart,
+    /// The derivative at the last [`factor_at`](System::factor_at).
+    OfDrift,
 }
 
 /// What the rows of a link are: joints come first, then couplings, then grips.
@@ -728,10 +906,21 @@ fn first_grip(model: &Model) -> usize {
 }
 
 impl Link {
-    /// What a row is measured against: the model's size, or a radian.
+    /// What a row is measured against: the model's size, less if that is hundreds of the joint's, or a radian.
     fn size_of_row(&self, r: usize, reach: f64) -> f64 {
-        let length = self.j_a.get(r, 0).hypot(self.j_a.get(r, 1)).hypot(self.j_a.get(r, 2));
-        if length > 0.0 { reach } else { 1.0 }
+        let is_length = (0..3).any(|k| self.j_a.get(r, k) != 0.0);
+        if is_length { reach.min((100.0 * self.length).max(0.01 * reach)) } else { 1.0 }
+    }
+
+    /// Its two sides at these poses, at rest.
+    fn sides_at(&self, poses: &[Pose]) -> Sides {
+        let b = self.b.map_or(Pose::IDENTITY, |b| poses[b]);
+        Sides { a: poses[self.a], a_velocity: Twist::ZERO, b, b_velocity: Twist::ZERO }
+    }
+
+    /// The impulse `Jᵀ y` on side a, without its moment.
+    fn pull(&self) -> DVec3 {
+        to_twist(&self.j_a.transpose_times_vector(&self.y)).linear
     }
 
     fn set_row(&mut self, r: usize, row: &Row) {
@@ -743,14 +932,23 @@ impl Link {
 
     /// Rows of a grip: the velocity of its point, then the angular velocity.
     fn set_grip(&mut self, pose: &Pose, grip: &Grip) {
-        let r = pose.rotation * grip.point;
-        for (k, t) in DVec3::AXES.into_iter().enumerate() {
-            self.j_a.set_row(k, &from_twist(Twist::new(t, r.cross(t))));
-            if self.rows == 6 {
-                self.j_a.set_row(3 + k, &from_twist(Twist::new(DVec3::ZERO, t)));
-            }
+        for (k, row) in grip_rows(pose, grip).iter().take(self.rows).enumerate() {
+            self.j_a.set_row(k, &from_twist(*row));
         }
     }
+}
+
+/// The rows of a grip: those of its point, then those of the rotation.
+fn grip_rows(pose: &Pose, grip: &Grip) -> [Twist; 6] {
+    let r = pose.rotation * grip.point;
+    std::array::from_fn(|k| match k {
+        0..3 => Twist::new(DVec3::AXES[k], r.cross(DVec3::AXES[k])),
+        _ => Twist::new(DVec3::ZERO, DVec3::AXES[k - 3]),
+    })
+}
+
+fn from_row(block: &Block, r: usize) -> Vector {
+    std::array::from_fn(|c| block.get(r, c))
 }
 
 /// How far a gripped body is from where it is held: the point \[m\], then the rotation \[rad\].
