@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
-use supple::Scene;
+use supple::{Grip, Input, Scene};
 
 /// Options of the bench.
 #[derive(Args, Debug)]
@@ -33,6 +33,9 @@ struct Family {
     link: f64,
 }
 
+/// Links of the chains without loops.
+const CHAINS: [u32; 2] = [100, 1000];
+
 const FAMILIES: [Family; 3] = [
     Family { name: "fourbars", size: |bodies| (bodies / 2).max(1), link: 0.4 },
     Family { name: "ring", size: |bodies| bodies.max(3), link: 0.1 },
@@ -45,6 +48,17 @@ struct Document {
     machine: Machine,
     rows: Vec<Row>,
     slopes: Vec<Slope>,
+    trees: Vec<Tree>,
+}
+
+/// A chain without loops: its default step, and the step of loops on the same motion, asked for by a grip that holds its first link where it hangs anyway.
+#[derive(Debug, Serialize)]
+struct Tree {
+    scene: String,
+    us_per_step: f64,
+    us_per_step_general: f64,
+    /// General over default.
+    ratio: f64,
 }
 
 /// The keys are a promise: add, do not rename.
@@ -98,9 +112,26 @@ pub(super) fn run(args: &LoopsArgs, terminal: &Terminal) -> Result<(), Error> {
         }
         slopes.push(Slope { family: family.name, slope: slope(points) });
     }
+    let trees = CHAINS.iter().map(|&links| tree(links)).collect::<Result<_, _>>()?;
     bar.finish_and_clear();
-    let document = Document { bench: "loops", machine: Machine::here(), rows, slopes };
+    let document = Document { bench: "loops", machine: Machine::here(), rows, slopes, trees };
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
+}
+
+fn tree(links: u32) -> Result<Tree, Error> {
+    let name = format!("chain:{links}");
+    let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
+    let time = |input: Input| Case { scene: &scene, input, steps: STEPS }.time().map(|timing| timing.us_per_step);
+    let us_per_step = time(scene.input.clone())?;
+    let mut gripped = scene.input.clone();
+    let held = scene.model.joints().iter().find(|joint| joint.parent.is_none());
+    gripped.grips.extend(held.map(|joint| {
+        let point = joint.child_from_joint.translation;
+        let pose = scene.state.bodies[joint.child.index()].pose();
+        Grip { body: joint.child, point, target: pose.transform_point(point), rotation: None }
+    }));
+    let us_per_step_general = time(gripped)?;
+    Ok(Tree { scene: name, us_per_step, us_per_step_general, ratio: us_per_step_general / us_per_step })
 }
 
 fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
@@ -134,6 +165,15 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
         for Slope { family, slope } in &document.slopes {
             let words = slope.map_or("too few sizes".into(), |p| format!("time ∝ bodies^{p:.3}"));
             writeln!(out, "  {family}: {words}")?;
+        }
+        for tree in &document.trees {
+            let (default, general) = (figure(tree.us_per_step), figure(tree.us_per_step_general));
+            let ratio = tree.ratio;
+            writeln!(
+                out,
+                "  {} without loops: {default} µs a step; by the step of loops {general}, {ratio:.2} times that",
+                tree.scene
+            )?;
         }
         writeln!(out, "  {}", terminal.faint(&document.machine.words()))
     })
