@@ -423,10 +423,11 @@ impl GeneralWork {
         let stake = before.max(after).max(model.mass() * input.gravity.length() * reach).max(work.abs());
         let still = model.flesh().map_or(0.0, |flesh| flesh.still());
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake + still);
+        let damped: f64 = self.forces.iter().map(|kept| kept.damped(&self.system.v, h)).sum();
         let may_not_lose = contacts.is_empty() && stops.is_empty() && self.flesh.is_none();
         if gain.is_nan()
             || (gain > slack && halvings > 0)
-            || (gain < -slack && may_not_lose && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
+            || (gain < -slack - damped && may_not_lose && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)
         {
             return Err(Failure::Energy(fastest(model, state)));
         }
