@@ -219,7 +219,7 @@ impl System {
         let mut largest = 0.0f64;
         for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
             let missing = to_twist(&self.x[i]);
-            let turn = s.orientation * (body.inertia.inverse() * (s.orientation.conjugate() * missing.angular));
+            let turn = body.inertia.inverse() * (s.orientation.conjugate() * missing.angular);
             let size = part.h * (missing.linear.length() / (body.mass * part.reach)).max(turn.length());
             largest = if size.is_nan() { f64::NAN } else { largest.max(size) };
         }
