@@ -1,6 +1,7 @@
 //! A frame: what moves, as bytes. The layout is told in `docs/protocol.md`; numbers are little-endian.
 
 use crate::protocol::PROTOCOL;
+use supple::control::{Aim, Mark, Mode};
 use supple::glam::{DQuat, DVec3};
 use supple::maths::rotation;
 use supple::timeline::Playback;
@@ -143,7 +144,45 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     }
     out.u32(nodes.len() as u32);
     nodes.into_iter().for_each(|node| out.vec3(node));
+    direction(shown, &mut out);
     out.0
+}
+
+/// What the control of the actuators did, and the goals it had.
+fn direction(shown: &Shown<'_>, out: &mut Bytes) {
+    let (told, control) = (&shown.report.control, &shown.input.control);
+    out.u32(match control.mode {
+        Mode::Off => 0,
+        Mode::Goals => 1,
+        Mode::Keyframes => 2,
+        Mode::Landing => 3,
+    });
+    out.u32(told.actuators);
+    out.u32(told.limited);
+    for x in [told.root_wrench, told.pull_force, told.pull_torque, told.torque, told.acceleration] {
+        out.f32(x);
+    }
+    told.asked.iter().chain(&told.residuals).for_each(|x| out.f32(*x));
+    let goals = if control.mode == Mode::Off { &[] } else { control.goals.as_slice() };
+    out.u32(goals.len() as u32);
+    for goal in goals {
+        let point = shown.state.bodies[goal.body.index()].pose().transform_point(goal.point);
+        let (aim, at) = match goal.aim {
+            Aim::Position { target, .. } => (0, target),
+            Aim::Height(height) => (1, DVec3::new(point.x, height, point.z)),
+            Aim::Orientation { .. } => (2, point),
+            Aim::Velocity(_) => (3, point),
+            Aim::AngularVelocity(_) => (4, point),
+            Aim::Acceleration(_) => (5, point),
+            Aim::AngularAcceleration(_) => (6, point),
+        };
+        out.u32(goal.body.0);
+        out.u32(aim);
+        out.u32(goal.level as u32);
+        out.u32(u32::from(goal.mark == Mark::Cursor));
+        out.vec3(point);
+        out.vec3(at);
+    }
 }
 
 /// The contacts of the last part that push, with their forces: those that only came near are left out. None when nothing was computed.

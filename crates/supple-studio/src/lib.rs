@@ -4,6 +4,7 @@
 //! publishes is always only the latest: a tab that reads slowly misses frames and holds up nobody (`server.rs`).
 //! The messages are told in `docs/protocol.md`. There is no physics here.
 
+mod control;
 mod describe;
 mod edits;
 mod frame;

@@ -1,5 +1,6 @@
 //! The text messages, as JSON. `docs/protocol.md` tells them to the authors of clients.
 
+use crate::control::ControlTold;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use supple_assets::BoneChange;
@@ -33,7 +34,7 @@ pub(crate) enum Request {
         /// In body coordinates.
         point: [f64; 3],
         target: [f64; 3],
-        /// The orientation to hold while posing, x, y, z, w.
+        /// The orientation to hold while posing or to turn to while directing, x, y, z, w.
         #[serde(default)]
         rotation: Option<[f64; 4]>,
         /// Multiplies the stiffness of the pull.
@@ -63,6 +64,13 @@ pub(crate) enum Request {
     Delete { take: usize },
     /// Show another take beside the present one; null ends that.
     Compare { take: Option<usize> },
+    /// Take the present pose for a keyframe, now or at a time.
+    Key {
+        #[serde(default)]
+        time: Option<f64>,
+    },
+    /// Remove a keyframe.
+    Unkey { key: usize },
     /// Undo the last thing done by hand.
     Undo,
     /// Do again what was undone last.
@@ -78,12 +86,14 @@ pub(crate) enum Request {
 impl Request {
     /// Whether it adds something to the takes that only a person or a device could do again.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Bone, Delete, Drag, Pin, Redo, Rename, Set, Steer, Targets, Undo};
+        use Request::{Bone, Delete, Drag, Key, Pin, Redo, Rename, Set, Steer, Targets, Undo, Unkey};
         matches!(
             self,
             Bone { .. }
                 | Delete { .. }
                 | Drag { .. }
+                | Key { .. }
+                | Unkey { .. }
                 | Pin { .. }
                 | Redo
                 | Rename { .. }
@@ -122,6 +132,8 @@ pub(crate) struct Change {
     pub(crate) pose: Option<bool>,
     /// Microseconds that the corrections of solver assembly may take in a step; 0: as its settings say.
     pub(crate) budget: Option<f64>,
+    /// What is asked of the actuators.
+    pub(crate) control: Option<Box<ControlTold>>,
     /// Scales of single joints.
     #[serde(default)]
     pub(crate) joints: Vec<JointChange>,
@@ -211,6 +223,7 @@ pub(crate) struct Settings {
     pub(crate) hold: bool,
     pub(crate) pose: bool,
     pub(crate) budget: f64,
+    pub(crate) control: ControlTold,
     /// Joints whose scales are not 1, with stiffness and damping.
     pub(crate) joints: Vec<(usize, f64, f64)>,
 }

@@ -2,10 +2,12 @@
 //!
 //! When the machine is too slow, simulated time runs slower than real time; steps are never left out and never pile up.
 
+mod directing;
 mod doctor;
 mod posing;
 mod takes;
 
+use crate::control::LevelTold;
 use crate::describe::{Dress, describe};
 use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
@@ -288,6 +290,10 @@ struct Stage {
     drags: BTreeMap<(u64, u32), Drag>,
     /// Orientations that pulls hold while posing.
     turns: BTreeMap<(u64, u32), DQuat>,
+    /// Level of pulls while the character is directed.
+    drag_level: LevelTold,
+    /// What moves the scene when directing ends.
+    undirected_by: Solver,
     /// What moves the scene when posing ends.
     moved_by: Solver,
     /// What the corrections of a step may take.
@@ -532,6 +538,8 @@ impl Simulation {
             }
             Request::Compare { take } => self.stage.set_compare(take)?,
             Request::Mend => self.mend()?,
+            Request::Key { time } => self.stage.add_key(time)?,
+            Request::Unkey { key } => self.stage.remove_key(key)?,
             Request::Undo => self.undo()?,
             Request::Redo => self.redo()?,
             Request::Recover { journal } => self.recover(journal)?,
@@ -723,6 +731,8 @@ impl Stage {
             pins: BTreeMap::new(),
             drags: BTreeMap::new(),
             turns: BTreeMap::new(),
+            drag_level: LevelTold::Secondary,
+            undirected_by: posing::moving_solver(&scene),
             moved_by: posing::moving_solver(&scene),
             budget: None,
             begun_by: None,
@@ -834,7 +844,8 @@ impl Stage {
 
     fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
-        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, .. } = &change;
+        let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, control, .. } =
+            &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
         if let Some(name) = solver {
             let Some(solver) = self.settings.solver.choose(name) else {
@@ -860,6 +871,9 @@ impl Stage {
         let known = self.scene.model.joints().len();
         if joints.iter().any(|j| j.joint as usize >= known || !scale(j.stiffness_scale) || !scale(j.damping_scale)) {
             return bad("a joint does not exist, or a scale does not lie between 0 and 1,000,000");
+        }
+        if let Some(told) = control {
+            self.check_control(told)?;
         }
         let before = self.settings_before(&change);
         if before != change {
@@ -1035,6 +1049,7 @@ impl Stage {
             hold: self.hold,
             pose: self.is_posing(),
             budget: self.budget_micros(),
+            control: self.control_told(),
             joints: s.joints.iter().enumerate().filter_map(scaled).collect(),
         }
     }

@@ -573,7 +573,7 @@ impl<'m> JointView<'m> {
             self.slide_spring(k, scales).iter().for_each(&mut own);
         }
         if input.torques {
-            self.motor(joint, scales, h, derivatives).iter().for_each(&mut own);
+            self.motor(joint, scales, h, derivatives).iter().for_each(|force| visit(Source::Motor(self.id), force));
         }
         if self.joint.limits.are_hard() {
             return 0; // rows of the solver, not forces: see `stops`
@@ -609,7 +609,7 @@ impl<'m> JointView<'m> {
     }
 
     /// Calls `visit` for every end of the joint's ranges that is there, whether reached or not.
-    fn stops(&self, mut visit: impl FnMut(Stop)) {
+    pub(crate) fn stops(&self, mut visit: impl FnMut(Stop)) {
         let limits = &self.joint.limits;
         let mut see = |place: StopPlace, gap: f64, a: Twist, b: Twist| {
             if gap.is_finite() {
@@ -690,8 +690,10 @@ fn violation(range: Range, x: f64, rate: f64, h: f64) -> Option<f64> {
 /// Where a force comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Spring or motor of a joint; a and b are its child and parent.
+    /// Spring of a joint; a and b are its child and parent.
     Joint(JointId),
+    /// Motor of a joint.
+    Motor(JointId),
     /// A limit of a joint: it pushes one way and never pulls.
     Limit(JointId),
     /// An anchor spring, by its index.

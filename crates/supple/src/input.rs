@@ -1,5 +1,6 @@
 //! The input of a step: everything that may differ from step to step. What is not here cannot change during a run.
 
+use crate::control::Control;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Model, ServoTarget};
 use crate::solver::Solver;
@@ -39,6 +40,8 @@ pub struct Input {
     /// By obstacle: its pose at the end of the step and its velocity, linear part that of its origin. Missing or `None`: it
     /// stands where it was built.
     pub obstacles: Vec<Option<Target>>,
+    /// What the character is to do by its own actuators.
+    pub control: Control,
 }
 
 /// What touches what.
@@ -175,6 +178,7 @@ impl Default for Input {
             contacts: Contacts::default(),
             flesh: FleshCoupling::default(),
             obstacles: Vec::new(),
+            control: Control::default(),
         }
     }
 }
@@ -198,6 +202,7 @@ impl Input {
             contacts,
             flesh,
             obstacles,
+            control,
         } = other;
         (self.dt, self.substeps, self.solver, self.gravity) = (*dt, *substeps, *solver, *gravity);
         (self.stiffness_scale, self.damping_scale, self.torques) = (*stiffness_scale, *damping_scale, *torques);
@@ -208,6 +213,7 @@ impl Input {
         self.wrenches.clone_from(wrenches);
         (self.contacts, self.flesh) = (*contacts, *flesh);
         self.obstacles.clone_from(obstacles);
+        self.control.copy_from(control);
     }
 
     /// One joint's input.

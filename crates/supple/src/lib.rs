@@ -29,6 +29,7 @@
 //! ```
 
 pub mod contact;
+pub mod control;
 pub mod creature;
 pub mod flesh;
 pub mod forces;
@@ -44,6 +45,7 @@ pub mod timeline;
 pub mod watch;
 
 pub use contact::{Contact, ContactKey, ContactWork, Other, Penalty};
+pub use control::{Control, ControlReport};
 pub use flesh::{Diagonalize, Flesh, FleshMaterial, FleshSpec};
 pub use glam;
 pub use input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};

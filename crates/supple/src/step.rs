@@ -1,6 +1,7 @@
 //! One step: the pipeline. Read this first.
 
 use crate::contact::{self, Contact, ContactWork};
+use crate::control::ControlReport;
 use crate::flesh::Settled;
 use crate::flesh::loose::Loose;
 use crate::input::{FleshCoupling, Grip, Input, Target};
@@ -64,6 +65,8 @@ pub struct Report {
     pub flesh_outside: u32,
     /// Vertices of the flesh's surface that touched something in the last part.
     pub flesh_touching: u32,
+    /// What the control of the actuators did.
+    pub control: ControlReport,
     /// The worst that made the step divide itself, and where; none when every part went well at once.
     pub trouble: Option<Trouble>,
 }
@@ -139,6 +142,7 @@ impl Report {
             trouble: Trouble::worse(self.trouble, later.trouble),
             contacts: self.contacts.max(later.contacts),
             unconverged: self.unconverged + later.unconverged,
+            control: self.control.then(later.control),
             ..later
         }
     }
@@ -841,6 +845,7 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
         }
     }
     check_grips(model, &input.grips)?;
+    input.control.check(model)?;
     for (i, (body, wrench)) in input.wrenches.iter().enumerate() {
         if body.index() >= model.bodies().len() {
             return wrong(format!("wrench {i}"), "its body does not exist");

@@ -6,7 +6,9 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use supple::glam::DVec3;
+use supple::control::{Goal, Keyframes, Mode, Style};
+use supple::glam::{DQuat, DVec3};
+use supple::model::Coordinates;
 use supple::solver::Threads;
 use supple::solver::reduced::Integration;
 use supple::*;
@@ -134,6 +136,36 @@ fn flesh_allocates_nothing() {
         (input.solver, input.dt) = (Solver::Reduced(Reduced::default()), 1e-3);
     };
     assert_eq!(of_scene("fish", slot, explicit), 0, "explicit");
+}
+
+#[test]
+fn control_allocates_nothing() {
+    let slot = take_slot();
+    for (name, style) in [
+        ("robot", Style::LeastAcceleration),
+        ("robot", Style::LeastTorque),
+        ("worm", Style::LeastVelocity),
+        ("worm", Style::LeastTorque),
+    ] {
+        for mode in [Mode::Goals, Mode::Keyframes, Mode::Landing] {
+            let count = of_scene(name, slot, |input| {
+                input.solver = Solver::Reduced(Reduced::default());
+                input.dt = 1e-3;
+                let scene = Scene::parse(name).unwrap();
+                input.control.mode = mode;
+                input.control.style = style;
+                input.control.pose_share = 0.5;
+                let last = BodyId(scene.model.bodies().len() as u32 - 1);
+                let up = DQuat::IDENTITY;
+                input.control.goals =
+                    vec![Goal::drag(last, DVec3::ZERO, DVec3::Y), Goal::keep_orientation(BodyId(1), up)];
+                let coordinates = Coordinates::of(&scene.model, &scene.state);
+                input.control.keyframes = Keyframes { share: 0.5, ..Keyframes::new() };
+                (0..3).for_each(|k| input.control.keyframes.insert(f64::from(k), &coordinates));
+            });
+            assert_eq!(count, 0, "{name} {style:?} {mode:?}");
+        }
+    }
 }
 
 #[test]

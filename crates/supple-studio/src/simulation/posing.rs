@@ -2,6 +2,7 @@
 //! `assembly`, kept by iterations that are recorded with each step.
 
 use super::Stage;
+use super::directing::without_hands;
 use supple::glam::{DQuat, DVec3};
 use supple::solver::assembly::{Budget, Scheme};
 use supple::{Assembly, BodyId, Drag, Grip, Input, Scene, Solver, State};
@@ -65,6 +66,9 @@ impl Stage {
 
     /// Adds pins and pulls to the next input, as springs, or as grips where it poses; and as many iterations as there is time for.
     pub(super) fn add_hands(&mut self, pin: Drag) {
+        if self.is_directed() && !poses(self.now.input.solver) {
+            return self.direct_hands();
+        }
         let input = &mut self.now.input;
         if poses(input.solver) {
             let grip = |body, point, target, rotation| Grip { body, point, target, rotation };
@@ -95,6 +99,7 @@ impl Stage {
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
+            control: without_hands(&input.control),
             ..input.clone()
         }
     }

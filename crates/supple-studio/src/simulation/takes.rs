@@ -434,6 +434,7 @@ impl Stage {
             hold: change.hold.map(|_| self.hold),
             pose: change.pose.map(|_| self.is_posing()),
             budget: change.budget.map(|_| self.budget_micros()),
+            control: change.control.as_ref().map(|_| Box::new(self.control_told())),
             joints: change.joints.iter().map(joint).collect(),
         }
     }
@@ -452,6 +453,7 @@ impl Stage {
             hold,
             pose,
             budget,
+            control,
             joints,
         } = change;
         let s = &mut self.settings;
@@ -479,6 +481,9 @@ impl Stage {
         if let Some(micros) = *budget {
             self.set_budget(micros);
         }
+        if let Some(told) = control {
+            self.apply_control(told);
+        }
     }
 
     /// What a change of settings is called when it is undone.
@@ -495,6 +500,7 @@ impl Stage {
             hold,
             pose,
             budget,
+            control,
             joints,
         } = change;
         let joint = joints.first().map(|first| {
@@ -513,6 +519,7 @@ impl Stage {
             (hold.is_some(), "hold"),
             (pose.is_some(), "posing"),
             (budget.is_some(), "budget"),
+            (control.is_some(), "direction"),
         ];
         let mut names: Vec<String> = named.into_iter().filter(|n| n.0).map(|n| n.1.to_owned()).collect();
         names.extend(joint);

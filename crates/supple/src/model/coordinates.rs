@@ -21,7 +21,7 @@
 
 use super::joint::Sides;
 use super::{BodyId, BodyState, JointId, JointMask, Model, RotationKind, State, TreeNode};
-use crate::maths::rotation::exp;
+use crate::maths::rotation::{exp, log};
 use crate::maths::{Pose, Twist};
 use glam::{DQuat, DVec3};
 use std::f64::consts::{PI, TAU};
@@ -153,6 +153,26 @@ impl JointMask {
             _ => DVec3::ZERO,
         };
         Twist::new(linear, angular)
+    }
+
+    /// The motion from one position to another, by rate: `advance(from, difference, 1)` is `to`. Three rotations go the shorter way round.
+    pub fn difference(self, from: &[f64], to: &[f64], out: &mut [f64]) {
+        let plain = match self.rotation() {
+            RotationKind::Free => self.free_translations(),
+            _ => self.free(),
+        };
+        for ((out, from), to) in out.iter_mut().zip(&from[..plain]).zip(to) {
+            *out = to - from;
+        }
+        if let RotationKind::Free = self.rotation() {
+            let turned = DQuat::from_slice(&from[plain..]).conjugate() * DQuat::from_slice(&to[plain..]);
+            log(turned).write_to_slice(&mut out[plain..]);
+        }
+    }
+
+    /// Whether the last four positions are a quaternion.
+    pub fn has_quaternion(self) -> bool {
+        self.rotation() == RotationKind::Free
     }
 
     /// Moves the positions with constant rates for `h`: `q ← q + h q̇`, a quaternion `q ← q exp(h ω)`.
@@ -348,6 +368,20 @@ impl Coordinates {
     pub fn rates_of_mut(&mut self, joint: JointId) -> &mut [f64] {
         let range = self.rate_range(self.joint_node(joint));
         &mut self.rates[range]
+    }
+
+    /// Of the quaternions q and −q in `positions` takes that which is nearer to the one in `before`; both are lists of all positions.
+    pub fn align(&self, before: &[f64], positions: &mut [f64]) {
+        for node in 0..self.slots.len() - 1 {
+            let (range, rates) = (self.position_range(node), self.rate_range(node));
+            if range.len() == rates.len() {
+                continue; // no quaternion
+            }
+            let (a, b) = (&before[range.end - 4..range.end], &mut positions[range.end - 4..range.end]);
+            if a.iter().zip(&*b).map(|(a, b)| a * b).sum::<f64>() < 0.0 {
+                b.iter_mut().for_each(|x| *x = -*x);
+            }
+        }
     }
 
     /// The node that leads to a body: its joint, or its six free directions.

@@ -12,6 +12,7 @@ pub use impulse::Impulse;
 pub use reduced::Reduced;
 
 use crate::contact::Penalty;
+use crate::control;
 use crate::input::{Drive, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::Model;
@@ -66,6 +67,11 @@ impl Solver {
         }
         if !matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })) {
             no_couplings(self.name(), model)?;
+        }
+        if input.control.mode != control::Mode::Off && !matches!(self, Solver::Reduced(_)) {
+            let remedy = "use solver reduced, or give the motors of the joints targets";
+            let part = "the control of the actuators".into();
+            return Err(StepError::Unsupported { solver: self.name(), part, remedy });
         }
         match self {
             Solver::Tree(settings) => tree::takes(model, input, *settings),

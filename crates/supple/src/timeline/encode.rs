@@ -5,6 +5,9 @@
 
 use super::TakeError;
 use crate::contact::{ContactKey, Penalty};
+use crate::control::{
+    self, Actuation, Aim, Control, Ends, Gains, Goal, JointControl, Keyframes, Landing, Level, Mark, Robustness, Style,
+};
 use crate::flesh::Diagonalize;
 use crate::input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
 use crate::maths::lanes::Instructions;
@@ -79,6 +82,7 @@ const DRAGS: u8 = 8;
 const WRENCHES: u8 = 16;
 const GRIPS: u8 = 32;
 const OBSTACLES: u8 = 64;
+const CONTROL: u8 = 128;
 
 /// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
 /// With no `before`, everything.
@@ -86,7 +90,7 @@ pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u
     let head = out.len();
     out.push(0);
     let mut same = Vec::new();
-    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES] {
+    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES, CONTROL] {
         let start = out.len();
         write_part(after, part, out);
         if let Some(before) = before {
@@ -119,6 +123,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         contacts,
         flesh,
         obstacles,
+        control,
     } = input;
     match part {
         SETTINGS => {
@@ -166,6 +171,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
                 put_quat(out, *q);
             }
         }),
+        CONTROL => put_control(out, control),
         _ => unreachable!("the parts are those above"),
     }
 }
@@ -223,8 +229,8 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
     if parts & OBSTACLES != 0 {
         input.obstacles = from.list(1, Bytes::target)?;
     }
-    if parts >= 128 {
-        return Err(TakeError::damaged("an input names parts that do not exist"));
+    if parts & CONTROL != 0 {
+        input.control = from.control()?;
     }
     Ok(())
 }
@@ -282,6 +288,73 @@ fn put_drive(out: &mut Vec<u8>, drive: Drive) {
     };
     out.push(kind);
     numbers.into_iter().for_each(|x| put_f64(out, x));
+}
+fn put_control(out: &mut Vec<u8>, control: &Control) {
+    let Control { mode, style, goals, joints, joint_level, pose, pose_share, keyframes, gains, landing, robustness } =
+        control;
+    put_choice(out, *mode, &MODES);
+    put_choice(out, *style, &STYLES);
+    put_list(out, goals, |out, goal| {
+        let Goal { body, point, aim, level, weight, mark } = goal;
+        put_u32(out, body.0);
+        put_vec3(out, *point);
+        put_choice(out, *level, &Level::ALL);
+        put_f64(out, *weight);
+        put_choice(out, *mark, &MARKS);
+        put_aim(out, *aim);
+    });
+    put_list(out, joints, |out, joint| {
+        let JointControl { actuation, weight, max_torque } = joint;
+        put_choice(out, *actuation, &ACTUATIONS);
+        put_f64(out, *weight);
+        put_f64(out, *max_torque);
+    });
+    put_choice(out, *joint_level, &Level::ALL);
+    put_list(out, pose, |out, x| put_f64(out, *x));
+    put_f64(out, *pose_share);
+    let Keyframes { times, positions, share, ends, rate } = keyframes;
+    put_list(out, times, |out, x| put_f64(out, *x));
+    put_list(out, positions, |out, x| put_f64(out, *x));
+    put_f64(out, *share);
+    put_choice(out, *ends, &ENDS);
+    put_f64(out, *rate);
+    let Gains { goal, reach_time, limit, pose, most_acceleration, most_velocity, most_command } = gains;
+    for x in [goal, reach_time, limit, pose, most_acceleration, most_velocity, most_command] {
+        put_f64(out, *x);
+    }
+    let Landing { hertz, ratio } = landing;
+    put_f64(out, *hertz);
+    put_f64(out, *ratio);
+    let (kind, number) = match robustness {
+        Robustness::Scaled(x) => (0, x),
+        Robustness::Constant(x) => (1, x),
+    };
+    out.push(kind);
+    put_f64(out, *number);
+}
+fn put_aim(out: &mut Vec<u8>, aim: Aim) {
+    let (kind, vector) = match aim {
+        Aim::Position { target, velocity } => {
+            out.push(0);
+            put_vec3(out, target);
+            return put_vec3(out, velocity);
+        }
+        Aim::Height(height) => {
+            out.push(1);
+            return put_f64(out, height);
+        }
+        Aim::Orientation { target, velocity } => {
+            out.push(2);
+            put_quat(out, target);
+            return put_vec3(out, velocity);
+        }
+        Aim::Velocity(x) => (3, x),
+        Aim::AngularVelocity(x) => (4, x),
+        Aim::Acceleration(x) => (5, x),
+        Aim::AngularAcceleration(x) => (6, x),
+    };
+    out.push(kind);
+    put_vec3(out, vector);
 }
 fn put_solver(out: &mut Vec<u8>, solver: Solver) {
     match solver {
@@ -372,6 +445,12 @@ const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
 const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
 const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
 const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
+const MODES: [control::Mode; 4] =
+    [control::Mode::Off, control::Mode::Goals, control::Mode::Keyframes, control::Mode::Landing];
+const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style::LeastVelocity];
+const ACTUATIONS: [Actuation; 3] = [Actuation::ByPlace, Actuation::Active, Actuation::Passive];
+const MARKS: [Mark; 2] = [Mark::Constraint, Mark::Cursor];
+const ENDS: [Ends; 2] = [Ends::AtRest, Ends::Natural];
 const DIAGONALIZE: [Diagonalize; 2] = [Diagonalize::Selective, Diagonalize::Always];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
@@ -484,6 +563,60 @@ impl<'a> Bytes<'a> {
             _ => return Err(TakeError::damaged("a drive of an unknown kind")),
         })
     }
+    fn numbers(&mut self) -> Result<Vec<f64>, TakeError> {
+        self.list(8, Bytes::f64)
+    }
+    fn control(&mut self) -> Result<Control, TakeError> {
+        Ok(Control {
+            mode: self.choice(&MODES)?,
+            style: self.choice(&STYLES)?,
+            goals: self.list(47, |from| {
+                let (body, point) = (BodyId(from.u32()?), from.vec3()?);
+                let (level, weight, mark) = (from.choice(&Level::ALL)?, from.f64()?, from.choice(&MARKS)?);
+                Ok(Goal { body, point, aim: from.aim()?, level, weight, mark })
+            })?,
+            joints: self.list(17, |from| {
+                let actuation = from.choice(&ACTUATIONS)?;
+                Ok(JointControl { actuation, weight: from.f64()?, max_torque: from.f64()? })
+            })?,
+            joint_level: self.choice(&Level::ALL)?,
+            pose: self.numbers()?,
+            pose_share: self.f64()?,
+            keyframes: Keyframes {
+                times: self.numbers()?,
+                positions: self.numbers()?,
+                share: self.f64()?,
+                ends: self.choice(&ENDS)?,
+                rate: self.f64()?,
+            },
+            gains: Gains {
+                goal: self.f64()?,
+                reach_time: self.f64()?,
+                limit: self.f64()?,
+                pose: self.f64()?,
+                most_acceleration: self.f64()?,
+                most_velocity: self.f64()?,
+                most_command: self.f64()?,
+            },
+            landing: Landing { hertz: self.f64()?, ratio: self.f64()? },
+            robustness: match self.choice(&[0, 1])? {
+                0 => Robustness::Scaled(self.f64()?),
+                _ => Robustness::Constant(self.f64()?),
+            },
+        })
+    }
+    fn aim(&mut self) -> Result<Aim, TakeError> {
+        Ok(match self.u8()? {
+            0 => Aim::Position { target: self.vec3()?, velocity: self.vec3()? },
+            1 => Aim::Height(self.f64()?),
+            2 => Aim::Orientation { target: self.quat()?, velocity: self.vec3()? },
+            3 => Aim::Velocity(self.vec3()?),
+            4 => Aim::AngularVelocity(self.vec3()?),
+            5 => Aim::Acceleration(self.vec3()?),
+            6 => Aim::AngularAcceleration(self.vec3()?),
+            _ => return Err(TakeError::damaged("a goal of an unknown kind")),
+        })
+    }
     fn solver(&mut self) -> Result<Solver, TakeError> {
         Ok(match self.choice(&[0, 1, 2, 3])? {
             0 => {
@@ -574,6 +707,23 @@ mod tests {
             stiffness: 3.0,
             damping: 0.5,
         });
+        full.control.mode = control::Mode::Keyframes;
+        full.control.joints = vec![JointControl { weight: 2.0, ..JointControl::default() }; 3];
+        let aims = [
+            Aim::Position { target: DVec3::X, velocity: DVec3::Y },
+            Aim::Height(0.7),
+            Aim::Orientation { target: DQuat::from_rotation_y(0.2), velocity: DVec3::Z },
+            Aim::Velocity(DVec3::X),
+            Aim::AngularVelocity(DVec3::Y),
+            Aim::Acceleration(DVec3::Z),
+            Aim::AngularAcceleration(DVec3::ONE),
+        ];
+        let goal =
+            |aim: Aim| Goal { weight: 0.5, mark: Mark::Cursor, ..Goal::new(BodyId(1), DVec3::Y, aim, Level::Tertiary) };
+        full.control.goals = aims.into_iter().map(goal).collect();
+        full.control.keyframes =
+            Keyframes { times: vec![0.5, 1.0], positions: vec![1.0; 8], ends: Ends::Natural, ..Keyframes::new() };
+        (full.control.pose, full.control.robustness) = (vec![0.25; 4], Robustness::Constant(0.5));
         full.solver = Solver::Tree(Tree { scheme: TreeScheme::Exact, impulses: Impulses::Keep, ..Tree::default() });
         let mut bytes = Vec::new();
         write_input(None, &full, &mut bytes);

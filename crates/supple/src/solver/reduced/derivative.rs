@@ -9,7 +9,7 @@
 //! ∂(V̇·c)/∂q̈_j = −∂τ_j/∂F        where the acceleration is given
 //! ```
 
-use super::recursion::{Given, Recursion};
+use super::recursion::{Given, Node, Recursion};
 use crate::maths::{Twist, Wrench};
 use crate::model::BodyId;
 
@@ -19,12 +19,36 @@ impl Recursion {
     /// mass; that of a point at lever r along the unit vector e is `Wrench::at(r, e)`.
     pub fn by_acceleration(&mut self, body: BodyId, along: Wrench) -> &[f64] {
         self.respond(&[(body, along)], None);
+        self.turn_signs();
+        &self.response.found
+    }
+
+    /// How the acceleration of a node's joint along its rates changes with each joint's command, by rate.
+    pub(super) fn by_joint(&mut self, node: usize, along: &[f64]) -> &[f64] {
+        let Node { given, rates, .. } = &self.tree.nodes[node];
+        let (given, rates) = (*given, rates.clone());
+        let along = &along[..rates.len()];
+        if given == Given::Acceleration {
+            self.response.found.fill(0.0);
+            self.response.found[rates].copy_from_slice(along);
+            return &self.response.found;
+        }
+        // The inverse of the mass matrix is symmetric: what the joint's torques do to others is what theirs do to it.
+        self.response.bias.fill(Wrench::ZERO);
+        self.response.given.fill(0.0);
+        self.response.given[rates].copy_from_slice(along);
+        self.tree.sweep(&mut self.response);
+        self.turn_signs();
+        &self.response.found
+    }
+
+    /// Reciprocity: where the acceleration is given, the derivative is minus the torque found.
+    fn turn_signs(&mut self) {
         for node in &self.tree.nodes {
             if node.given == Given::Acceleration {
                 self.response.found[node.rates.clone()].iter_mut().for_each(|x| *x = -*x);
             }
         }
-        &self.response.found
     }
 
     /// How all accelerations change with one command, told by its rate: the torque or the acceleration, whichever was given. Read them by

@@ -22,12 +22,13 @@
 use super::recursion::Recursion;
 use super::spatial::Inertia;
 use crate::contact::penalty::{Place, Touch};
-use crate::forces::{self, Acting, Derivatives, Force, Source};
+use crate::forces::{self, Acting, Along, Derivatives, Force, Source};
 use crate::input::Input;
 use crate::maths::block::solve_dense;
 use crate::maths::{Twist, Wrench};
 use crate::model::{BodyId, Coordinates, Model, State};
 use glam::{DMat3, DVec3};
+use std::f64::consts::TAU;
 
 /// The numbers of (1).
 #[derive(Clone, Copy, Debug)]
@@ -118,14 +119,14 @@ impl Loads {
     }
 
     /// Gravity, wrenches and every force of [`forces::collect`] at `state`, whose poses and velocities the recursion has been placed at.
-    /// Returns how many limits act.
+    /// Motors of nodes that `rest` do not act. Returns how many limits act.
     pub(super) fn collect(
         &mut self,
         model: &Model,
         input: &Input,
         state: &State,
         coordinates: &Coordinates,
-        rule: Rule,
+        (rule, rests): (Rule, impl Fn(usize) -> bool),
         recursion: &mut Recursion,
     ) -> u32 {
         self.springs.clear();
@@ -133,8 +134,9 @@ impl Loads {
         let velocity = |body: BodyId| state.bodies[body.index()].velocity;
         forces::collect(model, input, state, rule.look, Derivatives::Symmetric, |acting| {
             match (acting.source, acting.force, acting.b) {
-                (Source::Joint(id) | Source::Limit(id), force, _) => {
-                    let node = coordinates.node_of_joint(id).expect("models with loops are refused");
+                (Source::Motor(id), ..) if rests(coordinates.node_of_joint(id).expect(NO_LOOPS)) => {}
+                (Source::Joint(id) | Source::Motor(id) | Source::Limit(id), force, _) => {
+                    let node = coordinates.node_of_joint(id).expect(NO_LOOPS);
                     joint_load(force, node, &coordinates.rates, rule.springs, recursion);
                 }
                 (_, Force::Anchored(f), Some(b)) => {
@@ -242,6 +244,34 @@ impl Spring {
         }
         self.force += force;
     }
+}
+
+const NO_LOOPS: &str = "models with loops are refused";
+/// Hard limits as springs: how often they would swing in a second, critically damped.
+const STOP_HERTZ: f64 = 8.0;
+
+/// Hard limits that would be passed within `h`, as springs for the inertia that a rate moves.
+pub(super) fn stop_softly(
+    model: &Model,
+    state: &State,
+    coordinates: &Coordinates,
+    h: f64,
+    inertia: impl Fn(usize) -> f64,
+    recursion: &mut Recursion,
+) {
+    forces::stops(model, state, |stop| {
+        let node = coordinates.node_of_joint(stop.joint).expect(NO_LOOPS);
+        let row = if recursion.is_flipped(node) { stop.b } else { stop.a };
+        let rate = Wrench::new(row.linear, row.angular).power(recursion.joint_motion(node, &coordinates.rates));
+        if stop.gap + h * rate >= 0.0 {
+            return;
+        }
+        let (inertia, omega) = (inertia(coordinates.rate_range(node).start), TAU * STOP_HERTZ);
+        let stiffness = inertia * omega * omega;
+        let spring =
+            Along { a: stop.a, b: stop.b, force: -stiffness * stop.gap, stiffness, damping: 2.0 * inertia * omega };
+        joint_load(&Force::Along(spring), node, &coordinates.rates, Rule::backward(h).springs, recursion);
+    });
 }
 
 /// A force of a joint, along its own free directions: they move the node's body against its tree parent.

@@ -6,6 +6,7 @@
 mod balance;
 mod border;
 mod derivative;
+mod direct;
 mod loads;
 mod particles;
 mod recursion;
@@ -17,12 +18,14 @@ pub use recursion::{Given, Known, Recursion, Singular, forward, hybrid, inverse}
 
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{Contact, Penalty};
+use crate::control::{ControlReport, Mode};
 use crate::flesh::Diagonalize;
 use crate::input::{Drive, FleshCoupling, Input};
 use crate::measure;
 use crate::model::{Coordinates, JointId, Model, State};
 use crate::step::{Failure, Report, StepError};
 use balance::{Books, Verdict};
+use direct::{Asked, Direct, Dynamics};
 use glam::DVec3;
 use loads::{Loads, Rule};
 use soft::Soft;
@@ -82,6 +85,8 @@ pub(crate) struct ReducedWork {
     touches: Vec<Touch>,
     books: Books,
     soft: Option<Soft>,
+    /// Made when a control is first carried out.
+    direct: Option<Box<Direct>>,
     /// Rates at the start of the part, and in its middle.
     start: Vec<f64>,
     middle: Vec<f64>,
@@ -98,6 +103,7 @@ impl ReducedWork {
             touches: Vec::new(),
             books: Books::new(model),
             soft: model.flesh().map(Soft::new),
+            direct: None,
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),
             saved: vec![model.start(); HALVINGS],
@@ -112,7 +118,9 @@ pub(crate) fn takes(model: &Model, input: &Input, settings: Reduced) -> Result<(
     if let Some(&id) = model.topology().loops.first() {
         return Err(StepError::loops("reduced", model, id));
     }
-    crate::solver::no_hard_limits("reduced", model)?;
+    if input.control.mode == Mode::Off {
+        crate::solver::no_hard_limits("reduced", model)?; // the control keeps them
+    }
     crate::solver::no_grips("reduced", model, input)
 }
 
@@ -206,7 +214,13 @@ fn advance(
     state: &mut State,
     work: &mut ReducedWork,
 ) -> Result<(Report, Verdict), Failure> {
-    let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, .. } = work;
+    let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, direct, .. } = work;
+    let mut direct =
+        (input.control.mode != Mode::Off).then(|| direct.get_or_insert_with(|| Box::new(Direct::new(model))));
+    if let Some(direct) = &mut direct {
+        direct.assign(model, input);
+    }
+    let rests = |node: usize| direct.as_ref().is_some_and(|direct| direct.acts(node));
     // Flesh that is coupled loosely is no matter of the bodies.
     let mut soft = soft.as_mut().filter(|_| input.flesh == FleshCoupling::Together);
     let not_finite = |Singular(body)| Failure::NotFinite(body);
@@ -229,11 +243,11 @@ fn advance(
     };
     // What is left of the part when forces are taken: poses are those of its middle, or of its start
     let left = (if midpoint { 0.5 * h } else { h }, after);
-    let mut limits = loads.collect(model, input, state, coordinates, rule, recursion);
+    let mut limits = loads.collect(model, input, state, coordinates, (rule, rests), recursion);
     loads.touch(model, input, state, (touches, left), at_limits.unwrap_or(rule), recursion);
     if let (Some(rule), 1..) = (at_limits, limits) {
         recursion.place(coordinates);
-        limits = loads.collect(model, input, state, coordinates, rule, recursion);
+        limits = loads.collect(model, input, state, coordinates, (rule, rests), recursion);
         loads.touch(model, input, state, (touches, left), rule, recursion);
     }
     if let Some(soft) = &mut soft {
@@ -241,9 +255,17 @@ fn advance(
     }
     prescribe(input, h, coordinates, recursion);
 
-    // q̈
-    recursion.factor().map_err(not_finite)?;
-    let mut solves = loads.solve(recursion);
+    // q̈, with the commands of the actuators
+    let (mut solves, told) = match direct {
+        Some(direct) => {
+            let asked = Asked { model, input, state, coordinates, h, after };
+            direct.carry_out(asked, Dynamics { recursion, loads }).map_err(not_finite)?
+        }
+        None => {
+            recursion.factor().map_err(not_finite)?;
+            (loads.solve(recursion), ControlReport::default())
+        }
+    };
     if midpoint {
         for _ in 0..MIDDLE_VELOCITIES {
             advance_rates(start, 0.5 * h, recursion, middle);
@@ -283,6 +305,7 @@ fn advance(
         projections: entry.projections,
         closed: entry.closed,
         limits_active: limits,
+        control: told,
         ..Report::default()
     };
     if let Some(soft) = soft {
@@ -320,7 +343,7 @@ pub fn accelerate(
     coordinates.read(model, state);
     recursion.place(coordinates);
     // Nothing implicit: no spring between bodies has to be solved with the tree.
-    Loads::empty().collect(model, input, state, coordinates, Rule::EXPLICIT, recursion);
+    Loads::empty().collect(model, input, state, coordinates, (Rule::EXPLICIT, |_| false), recursion);
     prescribe(input, f64::INFINITY, coordinates, recursion);
     recursion.solve()
 }

@@ -378,6 +378,27 @@ impl Recursion {
         Twist::new(r * (a.linear + v.angular.cross(v.linear)) + self.gravity, r * a.angular)
     }
 
+    /// The acceleration that a body's centre of mass has by velocities alone, no joint accelerating; world axes.
+    pub(super) fn coasting(&self, body: BodyId) -> Twist {
+        let i = self.node_of[body.index()];
+        let (node, a) = (&self.tree.nodes[i], self.drift_of(i));
+        let (r, v) = (node.world.rotation, node.velocity);
+        Twist::new(r * (a.linear + v.angular.cross(v.linear)), r * a.angular)
+    }
+
+    /// `A V̇_p + η` with no q̈ on the way from the world.
+    fn drift_of(&self, node: usize) -> Twist {
+        let (mut path, mut a) = (node, self.main.drift[node]);
+        // Shifts of all joints above, carried down one after the other: from the node up, since a sum of images is the image of the sum.
+        let mut passages = self.tree.nodes[node].passage;
+        while let Some(parent) = self.tree.nodes[path].parent.checked_sub(1) {
+            a = a + passages.down(self.main.drift[parent]);
+            passages = self.tree.nodes[parent].passage.then(&passages);
+            path = parent;
+        }
+        a
+    }
+
     /// The net force on a node's body, `m a` and `I ω̇ + ω × I ω`, in body axes.
     pub(super) fn net_force(&self, node: usize) -> Wrench {
         let (a, node) = (self.main.acceleration[node], &self.tree.nodes[node]);
@@ -404,6 +425,30 @@ impl Recursion {
         let node = &mut self.tree.nodes[node];
         node.given = given;
         self.main.given[node.rates.clone()].copy_from_slice(values);
+    }
+
+    /// What is given of a node's joint.
+    pub(super) fn given(&self, node: usize) -> Given {
+        self.tree.nodes[node].given
+    }
+
+    /// Where the rates of a node lie.
+    pub(super) fn rates(&self, node: usize) -> Range<usize> {
+        self.tree.nodes[node].rates.clone()
+    }
+
+    /// The k-th free direction of a node's joint: how it moves the body, world axes, at its centre of mass.
+    pub(super) fn direction(&self, node: usize, k: usize) -> Twist {
+        let node = &self.tree.nodes[node];
+        let (r, s) = (node.world.rotation, self.tree.directions[node.rates.start + k]);
+        Twist::new(r * s.linear, r * s.angular)
+    }
+
+    /// Adds an implicit torque `force − x q̈` along the k-th rate of a node's joint.
+    pub(super) fn spring_joint(&mut self, node: usize, k: usize, force: f64, x: f64) {
+        let node = &self.tree.nodes[node];
+        self.main.given[node.rates.start + k] += force;
+        self.tree.implicit[node.pivot.start + k * (k + 3) / 2] += x;
     }
 
     /// Adds to what acts along the free directions of a node's joint: the torque `force(g)` and the matrix `matrix(g, g')`, for the

@@ -17,6 +17,11 @@ pub(super) struct Passage {
 impl Passage {
     pub(super) const HERE: Passage = Passage { rotation: DMat3::IDENTITY, offset: DVec3::ZERO };
 
+    /// The place of what has the place `inner` in this body.
+    pub(super) fn then(&self, inner: &Passage) -> Passage {
+        Passage { rotation: self.rotation * inner.rotation, offset: self.offset + self.rotation * inner.offset }
+    }
+
     /// `Ad(T⁻¹) V`: the parent's motion as seen from the body.
     pub(super) fn down(&self, v: Twist) -> Twist {
         let back = self.rotation.transpose();

@@ -247,7 +247,7 @@ impl System {
 
     /// The node of the joint a force comes from, if it comes from one.
     fn own_node(&mut self, model: &Model, acting: &Acting<'_>) -> Option<&mut SystemNode> {
-        let (Source::Joint(id) | Source::Limit(id)) = acting.source else { return None };
+        let (Source::Joint(id) | Source::Motor(id) | Source::Limit(id)) = acting.source else { return None };
         let node_of = |body: BodyId| model.topology().node_of[body.index()];
         let (a, b) = (node_of(acting.a), acting.b.map(node_of));
         let node = if self.nodes[a].joint == Some(id) { a } else { b? };

@@ -1,0 +1,124 @@
+//! Directing: the character follows pulls by its own actuators, or keyframes, or lands softly.
+
+use super::{Refused, Stage};
+use crate::control::{ControlTold, KeyTold, ModeTold, kept};
+use crate::protocol::Change;
+use supple::control::{Aim, Control, Goal, Level, Mark, Mode};
+use supple::glam::DVec3;
+use supple::model::Coordinates;
+use supple::{Reduced, Solver};
+
+impl Stage {
+    /// What is asked of the actuators, as told to clients.
+    pub(super) fn control_told(&self) -> ControlTold {
+        ControlTold::of(&self.settings.control, self.drag_level)
+    }
+
+    /// Refuses a control that could not be carried out.
+    pub(super) fn check_control(&self, told: &ControlTold) -> Result<(), Refused> {
+        let bad = |what: String| Err(("studio/value", what));
+        let model = &self.scene.model;
+        if told.goals.len() > MOST_GOALS || told.keyframes.len() > MOST_KEYS {
+            return bad(format!("there may be {MOST_GOALS} goals and {MOST_KEYS} keyframes"));
+        }
+        if let Some(joint) = told.joints.iter().find(|joint| joint.joint as usize >= model.joints().len()) {
+            return bad(format!("there is no joint {}", joint.joint));
+        }
+        let positions = Coordinates::new(model).positions.len();
+        if told.keyframes.iter().any(|key| key.positions.len() != positions) {
+            return bad(format!("a keyframe needs {positions} positions: ask for one with `key`"));
+        }
+        let mut input = self.now.input.clone();
+        input.control = told.control(model, &self.settings.control);
+        input.grips.clear();
+        if told.mode != ModeTold::Off {
+            input.solver = directed(self.settings.solver);
+        }
+        input
+            .control
+            .check(model)
+            .and_then(|()| input.solver.takes(model, &input))
+            .or_else(|error| bad(error.to_string()))
+    }
+
+    /// Changes what is asked of the actuators. Solver `reduced` carries it out; what moved the scene before moves it again after.
+    pub(super) fn apply_control(&mut self, told: &ControlTold) {
+        self.drag_level = told.drag_level;
+        let control = told.control(&self.scene.model, &self.settings.control);
+        let (was, is) = (self.settings.control.mode != Mode::Off, control.mode != Mode::Off);
+        match (was, is) {
+            (false, true) => {
+                self.undirected_by = self.settings.solver;
+                self.settings.solver = directed(self.settings.solver);
+            }
+            (true, false) if matches!(self.settings.solver, Solver::Reduced(_)) => {
+                self.settings.solver = self.undirected_by;
+            }
+            _ => {}
+        }
+        self.settings.control = control;
+    }
+
+    /// The pulls of people become goals: a place, and an orientation where they turn.
+    pub(super) fn direct_hands(&mut self) {
+        let level = self.drag_level.level();
+        let goals = &mut self.now.input.control.goals;
+        for (owner, drag) in &self.drags {
+            goals.push(Goal { level, ..Goal::drag(drag.body, drag.point, drag.target) });
+            if let Some(&target) = self.turns.get(owner) {
+                let aim = Aim::Orientation { target, velocity: DVec3::ZERO };
+                goals.push(Goal { mark: Mark::Cursor, ..Goal::new(drag.body, DVec3::ZERO, aim, level) });
+            }
+        }
+        for (&body, &at) in &self.pins {
+            let aim = Aim::Position { target: at, velocity: DVec3::ZERO };
+            goals
+                .push(Goal { mark: Mark::Cursor, ..Goal::new(supple::BodyId(body), DVec3::ZERO, aim, Level::Primary) });
+        }
+    }
+
+    /// Whether pulls are goals and no forces.
+    pub(super) fn is_directed(&self) -> bool {
+        self.now.input.control.mode != Mode::Off
+    }
+
+    /// Adds the present pose as a keyframe at a time, now unless told otherwise.
+    pub(super) fn add_key(&mut self, time: Option<f64>) -> Result<(), Refused> {
+        let coordinates = Coordinates::of(&self.scene.model, &self.now.state);
+        let time = time.unwrap_or(self.now.state.time);
+        let mut told = self.control_told();
+        told.keyframes.retain(|key| key.time != time);
+        told.keyframes.push(KeyTold { time, positions: coordinates.positions });
+        told.keyframes.sort_by(|a, b| a.time.total_cmp(&b.time));
+        self.set(Change { control: Some(Box::new(told)), ..Change::default() })
+    }
+
+    /// Takes a keyframe away.
+    pub(super) fn remove_key(&mut self, key: usize) -> Result<(), Refused> {
+        let mut told = self.control_told();
+        if key >= told.keyframes.len() {
+            return Err(("studio/value", format!("there is no keyframe {key}")));
+        }
+        told.keyframes.remove(key);
+        if told.keyframes.is_empty() && told.mode == ModeTold::Keyframes {
+            told.mode = ModeTold::Goals;
+        }
+        self.set(Change { control: Some(Box::new(told)), ..Change::default() })
+    }
+}
+
+/// The control of a recorded input without what hands did in it.
+pub(super) fn without_hands(control: &Control) -> Control {
+    Control { goals: kept(control).copied().collect(), ..control.clone() }
+}
+
+/// Solver `reduced`, with the settings it has if it moves the scene already.
+fn directed(solver: Solver) -> Solver {
+    match solver {
+        Solver::Reduced(_) => solver,
+        _ => Solver::Reduced(Reduced::default()),
+    }
+}
+
+const MOST_GOALS: usize = 64;
+const MOST_KEYS: usize = 1000;
