@@ -295,9 +295,23 @@ fn shape_inertia(body: &Body) -> Option<DMat3> {
     Some(sum.scaled(body.mass / sum.mass).inertia)
 }
 
+/// How far bodies reach from their centres, usually: the middle one of all \[m\].
+fn usual_extent(model: &Model) -> f64 {
+    let mut extents: Vec<f64> = (0..model.bodies().len()).map(|b| extent(model, BodyId(b as u32))).collect();
+    extents.sort_by(f64::total_cmp);
+    extents[extents.len() / 2]
+}
+
+/// A body that reaches less far than this share of the others is a point: its shape tells nothing of its inertia.
+const POINT: f64 = 1e-4;
+
 fn inertias(model: &Model, out: &mut Vec<Finding>) {
+    let usual = usual_extent(model);
     for (b, body) in model.bodies().iter().enumerate() {
         let Some(shape) = shape_inertia(body) else { continue };
+        if extent(model, BodyId(b as u32)) < POINT * usual {
+            continue;
+        }
         let axes = [0, 1, 2].map(|k| body.inertia.col(k)[k] / shape.col(k)[k]);
         let (least, most) =
             (axes.iter().copied().fold(f64::INFINITY, f64::min), axes.iter().copied().fold(0.0, f64::max));
@@ -319,24 +333,26 @@ fn inertias(model: &Model, out: &mut Vec<Finding>) {
 }
 
 fn zero_lengths(model: &Model, out: &mut Vec<Finding>) {
-    let mut extents: Vec<f64> = (0..model.bodies().len()).map(|b| extent(model, BodyId(b as u32))).collect();
-    let own = extents.clone();
-    extents.sort_by(f64::total_cmp);
-    let usual = extents[extents.len() / 2];
+    let usual = usual_extent(model);
     for (b, body) in model.bodies().iter().enumerate() {
+        let own = extent(model, BodyId(b as u32));
         let trace = body.inertia.x_axis.x + body.inertia.y_axis.y + body.inertia.z_axis.z;
         let radius = (trace / body.mass).sqrt();
-        if own[b] < 1e-4 * usual && radius < 1e-3 * usual {
+        if own < POINT * usual && radius < 1e-3 * usual {
             out.push(Finding {
                 cause: Cause::ZeroLength,
                 part: body.name.clone(),
-                what: format!("it reaches {:.1e} m from its centre, others {usual:.2} m", own[b]),
+                what: format!("it reaches {:.1e} m from its centre, others {usual:.2} m", own),
                 remedy: "give it the inertia of a ball a twentieth as large as the others".into(),
                 weight: 200.0,
                 fix: Fix::Inertia(BodyId(b as u32), DMat3::IDENTITY * (0.4 * body.mass * (0.05 * usual).powi(2))),
             });
         }
     }
+}
+
+fn kilograms(mass: f64) -> String {
+    if (1e-3..1e5).contains(&mass) { format!("{mass:.3} kg") } else { format!("{mass:.1e} kg") }
 }
 
 fn mass_ratios(model: &Model, out: &mut Vec<Finding>) {
@@ -354,15 +370,20 @@ fn mass_ratios(model: &Model, out: &mut Vec<Finding>) {
         let odd = |mass: f64| (mass / usual).ln().abs();
         let (wrong, other) =
             if odd(child.mass) > odd(above.mass) { (joint.child, above.mass) } else { (parent, child.mass) };
+        // once, though both its neighbours differ from it
+        if out.iter().any(|f| matches!(f.fix, Fix::Mass(body, _) if body == wrong)) {
+            continue;
+        }
         out.push(Finding {
             cause: Cause::MassRatio,
             part: model.body(wrong).name.clone(),
             what: format!(
-                "it has {:.3e} kg, and its neighbour across joint \"{}\" {other:.3e} kg",
-                model.body(wrong).mass,
-                joint.name
+                "it has {}, and its neighbour across joint \"{}\" {}",
+                kilograms(model.body(wrong).mass),
+                joint.name,
+                kilograms(other)
             ),
-            remedy: format!("give it {:.3} kg, the middle one of all masses", usual),
+            remedy: format!("give it {}, the middle one of all masses", kilograms(usual)),
             weight: 100.0 + ratio.ln().abs(),
             fix: Fix::Mass(wrong, usual),
         });

@@ -66,14 +66,40 @@ impl Carried {
     }
 }
 
+/// Why a name means no clip of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoClip {
+    /// What is wrong.
+    pub what: String,
+    /// Which names could have been meant.
+    pub remedy: String,
+}
+
 impl Imported {
     /// The clip of this name; failing that, the only one whose name contains it.
-    pub fn clip(&self, name: &str) -> Option<&Arc<Motion>> {
-        let exact = self.clips.iter().find(|clip| clip.name() == name);
-        exact.or_else(|| {
-            let mut near = self.clips.iter().filter(|clip| clip.name().to_lowercase().contains(&name.to_lowercase()));
-            near.next().filter(|_| near.next().is_none())
-        })
+    pub fn clip(&self, name: &str) -> Result<&Arc<Motion>, NoClip> {
+        if let Some(clip) = self.clips.iter().find(|clip| clip.name() == name) {
+            return Ok(clip);
+        }
+        let lower = name.to_lowercase();
+        let near: Vec<_> = self.clips.iter().filter(|clip| clip.name().to_lowercase().contains(&lower)).collect();
+        let names =
+            |clips: &mut dyn Iterator<Item = &Arc<Motion>>| clips.map(|c| c.name()).collect::<Vec<_>>().join(", ");
+        match near[..] {
+            [clip] => Ok(clip),
+            [] if self.clips.is_empty() => Err(NoClip {
+                what: format!("there is no clip \"{name}\": the file has none"),
+                remedy: "leave the clip out".into(),
+            }),
+            [] => Err(NoClip {
+                what: format!("there is no clip \"{name}\""),
+                remedy: format!("give one of {}", names(&mut self.clips.iter())),
+            }),
+            _ => Err(NoClip {
+                what: format!("\"{name}\" is the name of no clip, and part of the names of {}", near.len()),
+                remedy: format!("give one of {} whole", names(&mut near.into_iter())),
+            }),
+        }
     }
 
     /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold.

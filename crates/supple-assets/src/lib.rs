@@ -26,7 +26,7 @@ pub use character::Character;
 pub use error::{FileError, Note};
 pub use export_bvh::export as export_bvh;
 pub use gltf::{BakeSettings, Baked, bake_scene};
-pub use imported::{Carried, DrawnMesh, Imported, Link};
+pub use imported::{Carried, DrawnMesh, Imported, Link, NoClip};
 pub use open::{character, open};
 pub use recording::{Quality, Recording};
 pub use rig::{Bone, BoneShape, BoneTold, Class, Given, JointFrom, Rig, Spread, SpringFrom, Turn};

@@ -54,6 +54,9 @@ fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
     for element in root.all("link") {
         links.push(reader.link(element)?);
     }
+    for material in root.all("material") {
+        reader.texture(material.get("name").unwrap_or("material"), material);
+    }
     let mut joints = Vec::new();
     for element in root.all("joint") {
         joints.push(reader.joint(element)?);
@@ -137,6 +140,7 @@ impl Reader<'_> {
                 geoms.extend(self.geom(name, element, groups)?);
             }
         }
+        element.all("visual").flat_map(|visual| visual.all("material")).for_each(|m| self.texture(name, m));
         Ok(Link { name: name.to_owned(), inertial: inertial.flatten(), geoms, ..Link::default() })
     }
 
@@ -200,6 +204,15 @@ impl Reader<'_> {
             }
         };
         Ok(Some(Geom { name, form: Form::Solid(shape), place: place.then(turn), groups, friction: None }))
+    }
+
+    /// Tells of a texture that is missing. None is drawn, but whoever passes the file on wants to know.
+    fn texture(&mut self, part: &str, material: &Element) {
+        let Some(file) = material.child("texture").and_then(|texture| texture.get("filename")) else { return };
+        if find(self.path, file).is_none() {
+            let text = format!("texture {file} was not found; put it beside the file, or correct the path");
+            self.note("import/missing-file", part, text);
+        }
     }
 
     /// The hull of a mesh file, made once.

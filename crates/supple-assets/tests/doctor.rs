@@ -43,10 +43,17 @@ fn middle(model: &Model) -> BodyId {
     ids.rfind(|&b| has_parent(b) && has_child(b) && !model.body(b).shapes.is_empty()).unwrap()
 }
 
+/// Moves a body with all that hangs on it.
+fn shift(parts: &mut Parts, body: BodyId, by: DVec3) {
+    parts.bodies[body.index()].start.translation += by;
+    let children: Vec<BodyId> = parts.joints.iter().filter(|j| j.parent == Some(body)).map(|j| j.child).collect();
+    children.into_iter().for_each(|child| shift(parts, child, by));
+}
+
 type Break = fn(&mut Parts, &Model);
 
 /// What can be broken, and what it should be called.
-const BREAKS: [(&str, Cause, Break); 7] = [
+const BREAKS: [(&str, Cause, Break); 8] = [
     ("centimetres", Cause::Units, |parts, _| parts.scale(100.0)),
     ("millimetres taken as kilometres", Cause::Units, |parts, _| parts.scale(1e-3)),
     ("a bone twice", Cause::Duplicate, |parts, model| {
@@ -72,6 +79,27 @@ const BREAKS: [(&str, Cause, Break); 7] = [
     ("a bone as light as dust", Cause::MassRatio, |parts, model| {
         let body = &mut parts.bodies[middle(model).index()];
         (body.mass, body.inertia) = (body.mass * 1e-7, body.inertia * 1e-7);
+    }),
+    ("a bone without length", Cause::ZeroLength, |parts, model| {
+        // All of it is where its joints are: shapes, inertia, what hangs on it.
+        let b = middle(model);
+        let body = &mut parts.bodies[b.index()];
+        body.inertia = DMat3::IDENTITY * (1e-10 * body.mass);
+        body.shapes = vec![supple::model::PlacedShape { shape: Shape::sphere(1e-6), body_from_shape: Pose::IDENTITY }];
+        for k in 0..parts.joints.len() {
+            let joint = &mut parts.joints[k];
+            let (child, parent) = (joint.child, joint.parent);
+            if child == b {
+                let at = std::mem::take(&mut joint.child_from_joint.translation);
+                let there = model.body(b).start.transform_point(at);
+                parts.bodies[b.index()].start.translation = there;
+            }
+            if parent == Some(b) {
+                let at = std::mem::take(&mut joint.parent_from_joint.translation);
+                let (there, own) = (model.body(b).start.transform_point(at), parts.bodies[b.index()].start.translation);
+                shift(parts, child, own - there);
+            }
+        }
     }),
     ("a limit that excludes the pose", Cause::Limit, |parts, _| {
         let joint = parts.joints.iter_mut().rev().find(|j| j.limits.angle.is_some()).unwrap();

@@ -75,9 +75,8 @@ fn walks_runs_and_leaps_are_followed() {
             assert!(pairs >= 11, "{clip} on {name}: {pairs}");
             assert!(angle < 0.03, "{clip} on {name}: {angle} rad");
             assert!(gap < 1e-9);
-            // Frames of 1/60 s, none halved. The recording of the dance jumps, and is bridged there: a finger of the mannequin is thrown against its limit.
-            let most = if (clip, name) == ("cmu_05_06", "mannequiny.glb") { 2 } else { 0 };
-            assert!(fallbacks <= most, "{clip} on {name}: {fallbacks} parts were halved");
+            // Frames of 1/60 s, none halved
+            assert_eq!(fallbacks, 0, "{clip} on {name}");
         }
     }
 }

@@ -192,13 +192,7 @@ fn follow(file: &Imported, name: &str) -> Result<Scene, Error> {
 
 /// A clip of a file by its name.
 pub(crate) fn clip<'a>(file: &'a Imported, name: &str) -> Result<&'a Arc<Motion>, Error> {
-    let names = || file.clips.iter().map(|clip| clip.name()).collect::<Vec<_>>().join(", ");
-    let help = match file.clips.is_empty() {
-        true => "it has no clips: leave the clip out".to_owned(),
-        false => format!("it has {}", names()),
-    };
-    let unknown = || Error::setting(format!("{} has no clip \"{name}\", or several", file.source.display()), help);
-    file.clip(name).ok_or_else(unknown)
+    file.clip(name).map_err(|e| Error::setting(format!("{}: {}", file.source.display(), e.what), e.remedy))
 }
 
 /// The state to run a scene from. One that arrives broken is brought together, and that is said.

@@ -322,7 +322,7 @@ fn simulate(
         limits_active_max: most.limits_active,
         tiers,
         corrections,
-        tracking: track.map(|track| track.report(steps)),
+        tracking: track.map(Track::report),
         settings,
     })
 }

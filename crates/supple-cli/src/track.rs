@@ -16,6 +16,8 @@ pub(crate) struct Track {
     pairs: Vec<(usize, Pair)>,
     /// By pair: angles between body and recording, summed over the steps \[rad\].
     angles: Vec<f64>,
+    /// How many steps.
+    steps: usize,
     residual: Residual,
 }
 
@@ -101,19 +103,24 @@ impl Track {
         let followed = Scene::from_parts(name, model, state, input).follow(motion.clone());
         let scene =
             followed.ok_or_else(|| Error::failed("cli/bug", "a retargeted motion has other bodies than its model"))?;
-        Ok((scene, Track { motion, pairs, angles, residual }))
+        Ok((scene, Track { motion, pairs, angles, steps: 0, residual }))
     }
 
-    /// Adds what a step ended with.
+    /// Adds what a step ended with, while the recording lasts.
     pub(crate) fn measure(&mut self, state: &State) {
+        if state.time > self.motion.seconds() && self.steps > 0 {
+            return;
+        }
+        self.steps += 1;
         for ((body, _), sum) in self.pairs.iter().zip(&mut self.angles) {
             let wanted = self.motion.at(state.time, *body).pose.rotation;
             *sum += log(wanted * state.bodies[*body].orientation.conjugate()).length();
         }
     }
 
-    /// Over all steps of a run.
-    pub(crate) fn report(self, steps: usize) -> Tracking {
+    /// Over all steps of a run that the recording lasts.
+    pub(crate) fn report(self) -> Tracking {
+        let steps = self.steps.max(1);
         let joints: Vec<Followed> = self
             .pairs
             .into_iter()

@@ -477,7 +477,7 @@ impl Simulation {
         let told = |e: FileError| ("studio/value", e.to_string());
         let mut file = character.imported(&name).map_err(told)?;
         if let Some((_, clip)) = name.rsplit_once('#')
-            && let Some(scene) = file.clip(clip).cloned().and_then(|clip| file.following(&clip))
+            && let Some(scene) = file.clip(clip).cloned().ok().and_then(|clip| file.following(&clip))
         {
             file.scene = scene;
             file.scene.name = name;

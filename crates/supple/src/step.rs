@@ -2,8 +2,9 @@
 
 use crate::contact::{self, Contact, ContactWork};
 use crate::control::ControlReport;
-use crate::flesh::Settled;
 use crate::flesh::loose::Loose;
+use crate::flesh::together::{Law, Together};
+use crate::flesh::{Flesh, Settled};
 use crate::input::{FleshCoupling, Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
@@ -271,6 +272,7 @@ pub struct Work {
     assembly: Option<Box<assembly::AssemblyWork>>,
     reduced: Option<Box<reduced::ReducedWork>>,
     loose: Option<Box<Loose>>,
+    together: Option<Box<Together>>,
     /// The state at the start of a step of several parts.
     saved: State,
     /// The state at the start of a part.
@@ -292,6 +294,7 @@ impl Work {
             assembly: None,
             reduced: None,
             loose: None,
+            together: None,
             saved: model.start(),
             part_start: model.start(),
             governed: servo::any_integral(model).then(Box::default),
@@ -610,12 +613,16 @@ fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &m
 
 /// One part of a step by the solver asked for.
 fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
-    let (Some(flesh), FleshCoupling::Loose) = (model.flesh(), input.flesh) else {
-        return solve_bodies(model, input, span, state, work);
-    };
+    let Some(flesh) = model.flesh() else { return solve_bodies(model, input, span, None, state, work) };
+    if input.flesh == FleshCoupling::Together {
+        return match input.solver {
+            Solver::Tree(_) | Solver::Reduced(_) => solve_bodies(model, input, span, None, state, work),
+            Solver::Impulse(_) | Solver::Assembly(_) => solve_together((model, flesh), input, span, state, work),
+        };
+    }
     let mut loose = work.loose.take().unwrap_or_else(|| Box::new(Loose::new(model, flesh)));
     loose.load(model, flesh, input, state, (span.h, span.after));
-    let mut done = solve_bodies(model, &loose.input, span, state, work);
+    let mut done = solve_bodies(model, &loose.input, span, None, state, work);
     if let Ok(report) = &mut done {
         report.note_flesh(loose.lead(flesh, state));
     }
@@ -623,11 +630,28 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     done
 }
 
-/// One part of a step of the bodies, and of flesh that is solved together with them.
+/// One part of a step of flesh and bodies together, by a solver that takes a law of flesh.
+fn solve_together(
+    (model, flesh): (&Model, &Flesh),
+    input: &Input,
+    span: Span,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    let mut together = work.together.take().unwrap_or_else(|| Box::new(Together::new(model, flesh)));
+    together.begin(model, flesh, input, state, (span.h, span.after));
+    let done =
+        together.run((model, flesh), state, |law, state| solve_bodies(model, input, span, Some(law), state, work));
+    work.together = Some(together);
+    done
+}
+
+/// One part of a step of the bodies, and of flesh that is solved together with them: by the solver itself, or with a law of what it does.
 fn solve_bodies(
     model: &Model,
     input: &Input,
     span: Span,
+    law: Option<&mut Law>,
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
@@ -642,11 +666,11 @@ fn solve_bodies(
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
-            impulse::substep(model, input, settings, part, contacts, state, work)
+            impulse::substep(model, input, settings, part, (contacts, law), state, work)
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            assembly::substep(model, input, settings, part, contacts, state, work)
+            assembly::substep(model, input, settings, part, (contacts, law), state, work)
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));

@@ -47,21 +47,32 @@ fn tumbling(ratio: f64, wild: f64) -> (Model, State) {
     (model, state)
 }
 
+/// The solvers that solve implicit flesh together with bones.
+fn together() -> [Solver; 3] {
+    // Joints of `impulse` are closed to its tolerance, and what they are open by turns the momentum.
+    let closed = Impulse { tolerance: 1e-9, velocity_tolerance: 1e-9, ..Impulse::default() };
+    [Solver::default(), Solver::Impulse(closed), Solver::Assembly(Assembly::default())]
+}
+
 #[test]
 fn bones_and_flesh_keep_their_momentum() {
-    for ratio in [0.1, 1.0, 10.0] {
+    for (solver, ratio) in together().into_iter().flat_map(|s| [0.1, 1.0, 10.0].map(|ratio| (s, ratio))) {
         let (model, mut state) = tumbling(ratio, 0.5);
         let mut work = Work::new(&model);
-        let input = Input { gravity: DVec3::ZERO, ..Input::default() };
+        let input = Input { gravity: DVec3::ZERO, solver, ..Input::default() };
+        // The rule of `assembly` keeps no angular momentum, with flesh or without.
+        let turns = if let Solver::Assembly(_) = solver { f64::INFINITY } else { 1e-6 };
         let before = measure::momentum(&model, &state);
         let energy = measure::energy(&model, &input, &state).total();
         for k in 0..600 {
-            step(&model, &input, &mut state, &mut work).unwrap();
+            let report = step(&model, &input, &mut state, &mut work).unwrap();
+            assert_eq!(report.flesh_unsettled, 0);
             let after = measure::momentum(&model, &state);
             let (dp, dl) = ((after.linear - before.linear).length(), (after.angular - before.angular).length());
             assert!(
-                dp < 1e-6 * before.linear.length() && dl < 1e-6 * before.angular.length(),
-                "ratio {ratio}, step {k}: {dp:e} {dl:e}"
+                dp < 1e-6 * before.linear.length() && dl < turns * before.angular.length(),
+                "{}, ratio {ratio}, step {k}: {dp:e} {dl:e}",
+                solver.name()
             );
         }
         assert!(measure::energy(&model, &input, &state).total() <= energy);
@@ -70,10 +81,11 @@ fn bones_and_flesh_keep_their_momentum() {
 
 #[test]
 fn a_worm_swims_for_ten_seconds_at_any_ratio_of_masses() {
-    for ratio in ["0.1", "1", "10"] {
+    for (solver, ratio) in together().into_iter().flat_map(|s| ["0.1", "1", "10"].map(|ratio| (s, ratio))) {
         let scene = scene(&format!("worm:ratio={ratio}"));
         let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
-        input.gravity = DVec3::ZERO;
+        (input.gravity, input.solver) = (DVec3::ZERO, solver);
+        let open = if let Solver::Tree(_) = solver { 1e-8 } else { 1e-6 };
         let (mut newton, mut factorisations, mut unsettled, mut parts) = (0, 0, 0, 0);
         for _ in 0..600 {
             scene.direct(state.time, &mut input);
@@ -83,14 +95,30 @@ fn a_worm_swims_for_ten_seconds_at_any_ratio_of_masses() {
             unsettled += report.flesh_unsettled;
             parts += report.substeps;
             // The motors give it a few joules; it stays in one piece.
-            assert!(report.max_joint_gap < 1e-8);
+            assert!(report.max_joint_gap <= open, "{}", report.max_joint_gap);
             assert!(measure::energy(&scene.model, &input, &state).total() < 100.0);
             let far = state.nodes.iter().map(|node| node.position.length()).fold(0.0, f64::max);
             assert!(far < 5.0, "{far}");
         }
-        println!("{ratio}: newton {newton}, factorisations {factorisations}, unsettled {unsettled}, parts {parts}");
+        let name = solver.name();
+        println!(
+            "{name}, {ratio}: newton {newton}, factorisations {factorisations}, unsettled {unsettled}, parts {parts}"
+        );
         assert_eq!(unsettled, 0);
     }
+}
+
+#[test]
+fn flesh_and_bones_meet_at_the_same_place_in_every_solver_that_solves_them_together() {
+    let (model, start) = tumbling(1.0, 0.5);
+    let one = ends(&model, &start, Solver::default(), 1.0 / 60.0, 0.5);
+    let apart = |other: &[DVec3]| one.iter().zip(other).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max);
+    // `impulse` does the same equations: forces at the end, impulses at the start, joints closed at the end. They move by half a metre.
+    let impulse = apart(&ends(&model, &start, together()[1], 1.0 / 60.0, 0.5));
+    // `assembly` lets go of angular momentum: of first order.
+    let assembly = apart(&ends(&model, &start, together()[2], 1.0 / 60.0, 0.5));
+    println!("impulse {impulse:e} m, assembly {assembly:e} m");
+    assert!(impulse < 1e-4 && assembly < 0.05, "{impulse} {assembly}");
 }
 
 /// Runs a model and returns the places of all nodes at the end.
@@ -383,12 +411,11 @@ fn the_loose_scheme_goes_with_every_solver_and_converges() {
         // Both are of first order: their difference halves with the step. They move by 0.1 m and turn by 0.2 rad.
         let [coarse, fine] = [1e-3, 5e-4].map(apart);
         println!("{}: {coarse:e} {fine:e}", solver.name());
-        // Solver `reduced` does not halve its difference: it levels off at 0.08 mm, for a reason that is not known yet.
-        let share = if let Solver::Reduced(_) = solver { 0.85 } else { 0.55 };
-        assert!(coarse < 2e-4 && fine < share * coarse, "{}: {coarse} {fine}", solver.name());
+        assert!(coarse < 2e-4 && fine < 0.55 * coarse, "{}: {coarse} {fine}", solver.name());
     }
-    // Solved together by two solvers; the others say what to do.
-    let input = Input { solver: Solver::Impulse(Impulse::default()), ..Input::default() };
+    // Variants that are not solved together say what to do.
+    let by_joint = Impulse { variant: supple::solver::impulse::Variant::JointByJoint, ..Impulse::default() };
+    let input = Input { solver: Solver::Impulse(by_joint), ..Input::default() };
     let error = step(&model, &input, &mut start.clone(), &mut Work::new(&model)).unwrap_err();
     assert!(error.to_string().contains("couple it loosely"), "{error}");
 }

@@ -411,3 +411,41 @@ fn the_same_bits_with_a_fresh_work_and_from_a_snapshot() {
         }
     }
 }
+
+#[test]
+fn balanced_books_do_not_disturb_a_tree_that_turns_as_one() {
+    // Nearly all of its energy is that of the motion as one body. What the books are off by must not be laid on the rest.
+    let mut builder = ModelBuilder::new();
+    let mut last = None;
+    for k in 0..3 {
+        let at = DVec3::new(0.2 * f64::from(k) - 0.2, 0.0, 0.0);
+        let body = builder
+            .body(BodySpec::new(format!("bone {k}")).shape(Shape::cuboid(0.2, 0.15, 0.2), 1000.0).pose(Pose::at(at)));
+        if let Some(last) = last {
+            let joint = JointSpec::new(format!("joint {k}"), JointMask::BALL, body, last);
+            builder.joint(joint.at(at - DVec3::X * 0.1));
+        }
+        last = Some(body);
+    }
+    let model = builder.build().unwrap();
+    let mut start = model.start();
+    let spin = DVec3::new(0.5, -1.0, 2.0);
+    for body in &mut start.bodies {
+        body.velocity = Twist::new(spin.cross(body.position) + DVec3::X, spin);
+    }
+    let run = |solver: Solver, dt: f64| {
+        let (mut state, mut work) = (start.clone(), Work::new(&model));
+        let input = Input { gravity: DVec3::NEG_Y, dt, solver, ..Input::default() };
+        for _ in 0..(0.1 / dt).round() as usize {
+            step(&model, &input, &mut state, &mut work).unwrap();
+        }
+        state.bodies.iter().map(|body| body.position).collect::<Vec<_>>()
+    };
+    let reference = run(Solver::default(), 1e-4);
+    let off = |dt: f64| {
+        let bodies = run(Solver::Reduced(Reduced::default()), dt);
+        bodies.iter().zip(&reference).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
+    };
+    let [coarse, fine] = [1e-3, 2.5e-4].map(off);
+    assert!(coarse < 1e-4 && fine < 0.3 * coarse, "{coarse} {fine}");
+}

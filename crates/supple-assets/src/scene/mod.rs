@@ -336,17 +336,9 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
         pose(&character.rig, &imported.scene, &turns).clone_into(&mut imported.scene.state);
     }
     if let Some(name) = &file.character.track {
-        let clip = imported.clip(name.get_ref()).cloned();
-        let followed = clip.and_then(|clip| imported.following(&clip));
-        imported.scene = followed.ok_or_else(|| {
-            let names = imported.clips.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
-            let what = format!("there is no clip \"{}\", or several", name.get_ref());
-            text.wrong(
-                name.span(),
-                what,
-                if names.is_empty() { "the file has none".to_owned() } else { format!("it has {names}") },
-            )
-        })?;
+        let clip = imported.clip(name.get_ref()).cloned().map_err(|e| text.wrong(name.span(), e.what, e.remedy))?;
+        let others = || text.wrong(name.span(), "the clip has other bodies than the rig", "leave `track` out");
+        imported.scene = imported.following(&clip).ok_or_else(others)?;
         imported.scene.name = text.path.to_string_lossy().into_owned();
     }
     let happenings = happenings(character, text, file, &imported.scene)?;

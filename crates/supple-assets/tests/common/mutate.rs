@@ -1,6 +1,8 @@
 //! Files damaged at random: none may panic, hang or take much memory; each is read, or refused with a reason.
 
+use crate::allocator;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use supple_assets::robot::{Base, build};
 use supple_assets::{FileError, bvh, meshes, mjcf, urdf};
 
@@ -95,8 +97,22 @@ const NUMBERS: [&str; 16] = [
     "3.14159265358979",
 ];
 
-/// Damages a good file `count` times and reads each; returns how many were read.
-pub(crate) fn run(format: &Format, count: u64, seed: u64) -> u64 {
+/// What reading damaged files came to.
+pub(crate) struct Read {
+    /// How many were read; the others were refused.
+    pub(crate) taken: u64,
+    /// The longest that one took.
+    pub(crate) slowest: Duration,
+    /// The most memory that one took \[bytes\].
+    pub(crate) memory: usize,
+}
+
+/// A file of a few kilobytes is read in milliseconds and in some hundred kilobytes: these are a hang and a flood on any machine.
+const HANG: Duration = Duration::from_secs(5);
+const FLOOD: usize = 64 << 20;
+
+/// Damages a good file `count` times and reads each.
+pub(crate) fn run(format: &Format, count: u64, seed: u64) -> Read {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: usize| {
         random ^= random << 13;
@@ -105,7 +121,7 @@ pub(crate) fn run(format: &Format, count: u64, seed: u64) -> u64 {
         (random >> 11) as usize % below.max(1)
     };
     (format.read)(format.seed.as_bytes()).unwrap_or_else(|e| panic!("the good file itself: {e}"));
-    let mut taken = 0;
+    let mut read = Read { taken: 0, slowest: Duration::ZERO, memory: 0 };
     for k in 0..count {
         let mut bytes = format.seed.as_bytes().to_vec();
         for _ in 0..1 + next(4) {
@@ -142,12 +158,17 @@ pub(crate) fn run(format: &Format, count: u64, seed: u64) -> u64 {
                 bytes.push(b'<');
             }
         }
+        let start = Instant::now();
+        allocator::reset();
         match (format.read)(&bytes) {
-            Ok(()) => taken += 1,
+            Ok(()) => read.taken += 1,
             Err(e) => assert!(e.code.starts_with("file/") && !e.what.is_empty() && !e.remedy.is_empty(), "{e}"),
         }
+        let (time, memory) = (start.elapsed(), allocator::peak());
+        assert!(time < HANG && memory < FLOOD, "{} {k}: {time:?}, {memory} bytes", format.name);
+        (read.slowest, read.memory) = (read.slowest.max(time), read.memory.max(memory));
     }
-    taken
+    read
 }
 
 const URDF: &str = r#"<?xml version="1.0"?>
@@ -161,7 +182,7 @@ const URDF: &str = r#"<?xml version="1.0"?>
   <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 .1" rpy="0 0 .3"/><axis xyz="0 1 0"/>
     <limit lower="-1" upper="2" effort="10" velocity="3"/><dynamics damping=".1" friction=".2"/></joint>
   <joint name="mount" type="fixed"><parent link="upper"/><child link="tool"/><origin xyz="0 0 .4"/></joint>
-  <joint name="rail" type="prismatic"><parent link="upper"/><child link="slide"/><axis xyz="1 0 0"/><limit lower="0" upper=".1" effort="5"/><mimic joint="shoulder"/></joint>
+  <joint name="rail" type="prismatic"><parent link="upper"/><child link="slide"/><axis xyz="1 0 0"/><limit lower="0" upper=".1" effort="5"/><mimic joint="shoulder" multiplier=".05" offset=".01"/></joint>
 </robot>
 "#;
 
@@ -180,8 +201,10 @@ const MJCF: &str = r#"<mujoco model="arm">
     <body name="cart" pos="0 2 1"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint name="d" axis="0 1 0"/><geom type="cylinder" size=".1 .2"/></body>
   </worldbody>
   <contact><exclude body1="torso" body2="arm"/></contact>
-  <equality><connect body1="hand" body2="post" anchor="0 0 0"/><weld body1="cart" body2="post" active="false"/></equality>
-  <tendon><spatial name="t" stiffness="10"><site site="tip"/><site site="tip"/></spatial></tendon>
+  <equality><connect body1="hand" body2="post" anchor="0 0 0"/><weld body1="cart" body2="post" active="false"/>
+    <joint joint1="b" joint2="a" polycoef=".1 .5 0 0 0"/></equality>
+  <tendon><spatial name="t" stiffness="10"><site site="tip"/><site site="tip"/></spatial>
+    <fixed name="f" stiffness="3"><joint joint="a" coef="1"/><joint joint="b" coef="-1"/></fixed></tendon>
   <actuator><motor joint="a" gear="10" ctrlrange="-1 1"/><position joint="b" kp="20" kv="1"/><general joint="d" gainprm="5" biastype="affine" biasprm="0 -5 -1"/></actuator>
   <keyframe><key name="k" qpos="0 0 1 1 0 0 0 .1 .2 1 0 0 0 0 0 0"/></keyframe>
 </mujoco>

@@ -432,6 +432,8 @@ export class Panel {
       const found = doctor.findings.length;
       return found === 0 ? `Doctor: nothing is wrong; ${jerks}.` : `Doctor: ${found} found; ${jerks}.`;
     };
+    // A file may give nothing to draw and nothing to note, and be ill all the same.
+    if (doctor) element("import").hidden = false;
     element("doctor").textContent = text();
     const lines = (doctor?.findings ?? []).map((finding) => {
       const line = document.createElement("li");

@@ -10,6 +10,7 @@ pub(crate) mod implicit;
 pub(crate) mod loose;
 pub mod material;
 pub mod surface;
+pub(crate) mod together;
 pub(crate) mod touch;
 
 pub(crate) use build::{Attached, attach};

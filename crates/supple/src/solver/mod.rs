@@ -60,9 +60,15 @@ impl Solver {
 
     /// Whether this solver can take the model with this input; otherwise the first part it cannot take, and what to do.
     pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
-        let together = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }) | Solver::Reduced(_));
+        let together = matches!(
+            self,
+            Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })
+                | Solver::Reduced(_)
+                | Solver::Impulse(Impulse { variant: impulse::Variant::System, .. })
+                | Solver::Assembly(Assembly { scheme: assembly::Scheme::Displacements, .. })
+        );
         if model.flesh().is_some() && !together && input.flesh == FleshCoupling::Together {
-            let remedy = "use solver tree with its default scheme or solver reduced, which solve it together with bones, or couple it loosely";
+            let remedy = "use the solver with its default scheme or variant, which is solved together with flesh, or couple it loosely";
             return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
         }
         if !matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })) {

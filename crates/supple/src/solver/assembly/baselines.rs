@@ -30,7 +30,7 @@ pub(super) fn projected(
     correction.begin(state);
     correction.touch_nothing();
     correction.hold_joints(model);
-    correction.inertia.load(model, input, state, h)?;
+    correction.inertia.load(model, (input, None), state, h)?;
     let limits_active = correction.inertia.limits_active;
     for (i, (displacement, body)) in displacements.iter_mut().zip(&state.bodies).enumerate() {
         let omega = correction.inertia.spun(i, body, body.velocity.angular, h);

@@ -115,8 +115,9 @@ struct Measured {
 #[derive(Clone, Copy)]
 struct Step {
     from: Pose,
-    /// How far it had moved in the part.
+    /// How far it had moved in the part, and the sum of its turns.
     moved: Twist,
+    turned: DVec3,
     motion: Twist,
 }
 
@@ -141,10 +142,12 @@ pub(super) struct Correction {
     start: Vec<Pose>,
     /// …and the displacement from there; rotations as vectors, also beyond half a turn.
     pub(super) moved: Vec<Twist>,
+    /// By body: the sum of the turns of its motions, which is what resists them \[rad\].
+    pub(super) turned: Vec<DVec3>,
     /// By body: the present iteration.
     steps: Vec<Step>,
-    /// By body: the best pose so far, and how far it is moved.
-    best: Vec<(Pose, Twist)>,
+    /// By body: the best pose so far, how far it is moved, and the sum of its turns.
+    best: Vec<(Pose, Twist, DVec3)>,
 }
 
 /// How well the rows of an iteration are met, as a share of what they ask for. With factors each iteration of the linear solver gains six
@@ -180,8 +183,12 @@ impl Correction {
             residuals: Vec::new(),
             start: vec![Pose::IDENTITY; bodies],
             moved: vec![Twist::ZERO; bodies],
-            steps: vec![Step { from: Pose::IDENTITY, moved: Twist::ZERO, motion: Twist::ZERO }; bodies],
-            best: vec![(Pose::IDENTITY, Twist::ZERO); bodies],
+            turned: vec![DVec3::ZERO; bodies],
+            steps: vec![
+                Step { from: Pose::IDENTITY, moved: Twist::ZERO, turned: DVec3::ZERO, motion: Twist::ZERO };
+                bodies
+            ],
+            best: vec![(Pose::IDENTITY, Twist::ZERO, DVec3::ZERO); bodies],
         }
     }
 
@@ -189,7 +196,7 @@ impl Correction {
     pub(super) fn begin(&mut self, state: &State) {
         for (i, body) in state.bodies.iter().enumerate() {
             self.start[i] = body.pose();
-            self.moved[i] = Twist::ZERO;
+            (self.moved[i], self.turned[i]) = (Twist::ZERO, DVec3::ZERO);
         }
     }
 
@@ -351,21 +358,23 @@ impl Correction {
         for (i, body) in state.bodies.iter_mut().enumerate() {
             let pose = self.start[i];
             (body.position, body.orientation, self.moved[i]) = (pose.translation, pose.rotation, Twist::ZERO);
+            self.turned[i] = DVec3::ZERO;
         }
     }
 
     /// Remembers the present pose as the best.
     fn keep(&mut self, state: &State) {
         for (i, body) in state.bodies.iter().enumerate() {
-            self.best[i] = (body.pose(), self.moved[i]);
+            self.best[i] = (body.pose(), self.moved[i], self.turned[i]);
         }
     }
 
     /// To the best pose.
     fn go_back(&mut self, state: &mut State) {
         for (i, body) in state.bodies.iter_mut().enumerate() {
-            let (pose, moved) = self.best[i];
-            (body.position, body.orientation, self.moved[i]) = (pose.translation, pose.rotation, moved);
+            let (pose, moved, turned) = self.best[i];
+            (body.position, body.orientation) = (pose.translation, pose.rotation);
+            (self.moved[i], self.turned[i]) = (moved, turned);
         }
     }
 
@@ -566,7 +575,7 @@ impl Correction {
             let mut motion = self.rows.motion(i) * whole;
             motion.angular *= shortened(motion.angular.length(), settings.truncation);
             largest = largest.max(motion.linear.length()).max(motion.angular.length());
-            self.steps[i] = Step { from: body.pose(), moved: self.moved[i], motion };
+            self.steps[i] = Step { from: body.pose(), moved: self.moved[i], turned: self.turned[i], motion };
         }
         largest
     }
@@ -574,9 +583,9 @@ impl Correction {
     /// `q ← q ⊕ share · δ` from where the iteration began.
     fn apply(&mut self, share: f64, state: &mut State) {
         for (i, body) in state.bodies.iter_mut().enumerate() {
-            let Step { from, moved, motion } = self.steps[i];
+            let Step { from, moved, turned, motion } = self.steps[i];
             (body.position, body.orientation) = (from.translation, from.rotation);
-            self.moved[i] = moved;
+            (self.moved[i], self.turned[i]) = (moved, turned);
             if share > 0.0 {
                 self.displace(i, body, motion * share);
             }
@@ -587,6 +596,7 @@ impl Correction {
     pub(super) fn displace(&mut self, i: usize, body: &mut BodyState, motion: Twist) {
         body.position += motion.linear;
         body.orientation = (exp(motion.angular) * body.orientation).normalize();
+        self.turned[i] += motion.angular;
         let turn = log(body.orientation * self.start[i].rotation.conjugate());
         self.moved[i] = Twist::new(
             body.position - self.start[i].translation,

@@ -11,6 +11,7 @@
 //! linearised at the start of the part. `N` is sparse, factored once a part.
 
 use super::rows::{Motions, pairs};
+use crate::flesh::together::Law;
 use crate::forces::{self, Derivatives};
 use crate::input::Input;
 use crate::maths::block::{Block, Vector, from_wrench, to_twist};
@@ -104,7 +105,13 @@ impl Inertia {
     }
 
     /// What acts during a part `h` that starts at `state`: by (2) when a spring, damper, limit or motor acts.
-    pub(super) fn load(&mut self, model: &Model, input: &Input, state: &State, h: f64) -> Result<(), Failure> {
+    pub(super) fn load(
+        &mut self,
+        model: &Model,
+        (input, flesh): (&Input, Option<&Law>),
+        state: &State,
+        h: f64,
+    ) -> Result<(), Failure> {
         self.load_outside(input);
         self.without_springs();
         self.pushed.fill([0.0; 6]);
@@ -135,6 +142,15 @@ impl Inertia {
                 with_springs.add(a, b, &block.ab);
             }
         });
+        if let Some(law) = flesh {
+            self.springs = Springs::Factored;
+            for (pushed, wrench) in self.pushed.iter_mut().zip(&law.wrenches) {
+                crate::maths::block::add_scaled(pushed, h * h, wrench);
+            }
+            for (i, j, block) in &law.blocks {
+                self.with_springs.add(*i, *j, block);
+            }
+        }
         if self.springs == Springs::Factored {
             for (i, body) in state.bodies.iter().enumerate() {
                 let inertia = turned_inertia(body.orientation, self.inertias[i]);

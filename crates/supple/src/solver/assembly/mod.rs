@@ -19,8 +19,10 @@ pub use budget::Budget;
 pub use correct::Residual;
 
 use crate::contact::{self, Contact};
+use crate::flesh::together::Law;
 use crate::input::{Drive, Grip, Input};
 use crate::maths::Twist;
+use crate::maths::block::from_twist;
 use crate::measure;
 use crate::model::{Model, State};
 use crate::step::{Failure, Report, StepError};
@@ -142,12 +144,12 @@ pub(crate) fn substep(
     input: &Input,
     settings: Assembly,
     part: (f64, f64),
-    contacts: &[Contact],
+    (contacts, law): (&[Contact], Option<&mut Law>),
     state: &mut State,
     work: &mut AssemblyWork,
 ) -> Result<Report, Failure> {
     let outcome = match settings.scheme {
-        Scheme::Displacements => displacements(model, (input, contacts), &settings, part, state, work)?,
+        Scheme::Displacements => displacements(model, (input, contacts, law), &settings, part, state, work)?,
         Scheme::Projected => baselines::projected(model, input, &settings, part.0, state, work)?,
         Scheme::Baumgarte => baselines::baumgarte(model, input, &settings, part.0, state, work),
         Scheme::Posing => posing(model, &input.grips, &settings, state, work),
@@ -176,24 +178,27 @@ pub(crate) fn substep(
 /// Störmer's rule with the correction at the end of the part.
 fn displacements(
     model: &Model,
-    (input, contacts): (&Input, &[Contact]),
+    (input, contacts, law): (&Input, &[Contact], Option<&mut Law>),
     settings: &Assembly,
     (h, after): (f64, f64),
     state: &mut State,
     work: &mut AssemblyWork,
 ) -> Result<Outcome, Failure> {
+    // The share of f that acts at the start: half, but all of it with flesh, which acts there alone. What f balances would otherwise be at rest in its place
+    // and yet have a velocity at the end.
+    let (early, late) = if law.is_some() { (h, 0.0) } else { (0.5 * h, 0.5 * h) };
     let AssemblyWork { correction, displacements } = work;
     correction.begin(state);
     correction.hold(model, input, state, (h, after));
     correction.touch(contacts, state, (h, after));
     correction.limits = LimitRows::Hard;
-    correction.inertia.load(model, input, state, h)?;
+    correction.inertia.load(model, (input, law.as_deref()), state, h)?;
 
     // Δ = h v + ½ h² M⁻¹ f                                                            [Faure 1998, §4.2, corrected]
     for (i, (displacement, body)) in displacements.iter_mut().zip(&state.bodies).enumerate() {
         let omega = correction.inertia.spun(i, body, body.velocity.angular, 0.5 * h);
-        let half = correction.inertia.acceleration(i, body) * (0.5 * h);
-        *displacement = (Twist::new(body.velocity.linear, omega) + half) * h;
+        let pushed = correction.inertia.acceleration(i, body) * early;
+        *displacement = (Twist::new(body.velocity.linear, omega) + pushed) * h;
     }
     correction.inertia.yield_to_springs(state, displacements);
     for (i, (displacement, body)) in displacements.iter().zip(&mut state.bodies).enumerate() {
@@ -210,8 +215,13 @@ fn displacements(
     for (i, body) in state.bodies.iter_mut().enumerate() {
         let moved = correction.moved[i] * share;
         let omega = correction.inertia.spun(i, body, moved.angular / h, 0.5 * h);
-        let half = correction.inertia.acceleration(i, body) * (0.5 * h);
-        body.velocity = Twist::new(moved.linear / h, omega) + half;
+        let pushed = correction.inertia.acceleration(i, body) * late;
+        body.velocity = Twist::new(moved.linear / h, omega) + pushed;
+    }
+    if let Some(law) = law {
+        for ((law, moved), turned) in law.moved.iter_mut().zip(&correction.moved).zip(&correction.turned) {
+            *law = from_twist(Twist::new(moved.linear, *turned));
+        }
     }
     correction.settle(model, state, h);
     Ok(outcome)

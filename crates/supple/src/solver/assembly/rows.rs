@@ -304,7 +304,8 @@ impl Rows {
 pub(super) fn pairs(model: &Model) -> Vec<(usize, usize)> {
     let joints = model.joints().iter().map(|joint| (joint.child, joint.parent));
     let anchors = model.anchor_springs().iter().map(|spring| (spring.a, spring.b));
-    joints.chain(anchors).filter_map(|(a, b)| Some((a.index(), b?.index()))).collect()
+    let flesh = crate::flesh::together::Law::pairs(model);
+    joints.chain(anchors).filter_map(|(a, b)| Some((a.index(), b?.index()))).chain(flesh).collect()
 }
 
 fn square(list: &[f64]) -> f64 {

@@ -3,6 +3,7 @@
 use super::pushes::MOST_ROUNDS;
 use super::system::{Held, System};
 use super::{ImpulseWork, Motion, Part, Variant, VelocityCorrection};
+use crate::flesh::together::Law;
 use crate::maths::Twist;
 use crate::maths::block::Vector;
 use crate::model::{BodyId, State};
@@ -144,7 +145,8 @@ impl Part<'_> {
             report.solves += work.pushes.respond(&mut work.system);
             let mut pushes = PUSHES;
             let mut watch = self.watch();
-            let mut owes = !work.kicks.soft.is_empty();
+            let flesh = self.flesh.filter(|_| matches!(at, At::Start(_)));
+            let mut owes = !work.kicks.soft.is_empty() || flesh.is_some();
             loop {
                 let worst = work.measure(at)?.and(work.measure_marked(at)?);
                 if !owes && worst.size <= tolerance {
@@ -158,7 +160,7 @@ impl Part<'_> {
                 }
                 watch.allow(worst)?;
                 if owes {
-                    work.owe(self.h);
+                    work.owe(self.h, flesh);
                 }
                 work.solve();
                 report.solves += 1 + work.solve_marked(at)?;
@@ -180,11 +182,12 @@ impl Part<'_> {
             At::Start(start) => &start.bodies,
             At::End => &motion.end.bodies,
         };
-        let mut factorisations = system.factor(self.model, self.settings.elimination, bodies, &kicks.soft, self.h)?;
+        let flesh = self.flesh.filter(|_| matches!(at, At::Start(_)));
+        let implicit = (&kicks.soft[..], flesh);
+        let mut factorisations = system.factor(self.model, self.settings.elimination, bodies, implicit, self.h)?;
         if let Some(marked) = marked {
             marked.system.weigh(bodies);
-            factorisations +=
-                marked.system.factor(self.model, self.settings.elimination, bodies, &kicks.soft, self.h)?;
+            factorisations += marked.system.factor(self.model, self.settings.elimination, bodies, implicit, self.h)?;
         }
         Ok(factorisations)
     }
@@ -291,8 +294,14 @@ impl ImpulseWork {
     }
 
     /// Takes what the implicit forces owe at these velocities into the next correction.
-    fn owe(&mut self, h: f64) {
+    fn owe(&mut self, h: f64, flesh: Option<&Law>) {
         self.motion.mean(&mut self.mean);
+        if let Some(law) = flesh {
+            // h W₀ − h S D, D = h u
+            self.note_moves(h);
+            law.add_pushes(h, &self.moved, &mut self.owed);
+            self.owed.iter_mut().flatten().for_each(|x| *x /= h);
+        }
         self.kicks.owed(h, &self.mean, &mut self.owed);
     }
 
@@ -330,7 +339,7 @@ impl Motion {
     }
 
     /// The velocities that implicit forces see.
-    fn mean(&self, mean: &mut [Twist]) {
+    pub(super) fn mean(&self, mean: &mut [Twist]) {
         for ((mean, velocity), drift) in mean.iter_mut().zip(&self.velocities).zip(&self.drift) {
             *mean = *velocity + *drift;
         }

@@ -19,9 +19,10 @@ mod pushes;
 mod system;
 
 use crate::contact::Contact;
+use crate::flesh::together::Law;
 use crate::input::{Grip, Input};
 use crate::maths::Twist;
-use crate::maths::block::{Vector, from_wrench, to_twist};
+use crate::maths::block::{Vector, from_twist, from_wrench, to_twist};
 use crate::model::{Body, JointId, Model, State};
 use crate::solver::no_drives;
 use crate::step::{Failure, Report, StepError};
@@ -122,6 +123,8 @@ pub(crate) struct ImpulseWork {
     /// Velocities before the first correction, and what contacts had been given.
     kicked: Vec<Twist>,
     given: Vec<[f64; 3]>,
+    /// How far the bodies move in the part by the velocities that implicit forces see \[m, rad\].
+    moved: Vec<Vector>,
 }
 
 /// The joints that close loops, when loops are split.
@@ -183,6 +186,7 @@ impl ImpulseWork {
             mean: vec![Twist::ZERO; n],
             kicked: vec![Twist::ZERO; n],
             given: Vec::new(),
+            moved: vec![[0.0; 6]; n],
         }
     }
 }
@@ -204,11 +208,12 @@ pub(crate) fn substep(
     input: &Input,
     settings: Impulse,
     (h, after): (f64, f64),
-    contacts: &[Contact],
+    (contacts, law): (&[Contact], Option<&mut Law>),
     state: &mut State,
     work: &mut ImpulseWork,
 ) -> Result<Report, Failure> {
-    let part = Part { model, input, settings, h, after, contacts, held: &input.grips, loose: &[] };
+    let flesh = law.as_deref();
+    let part = Part { model, input, settings, h, after, contacts, flesh, held: &input.grips, loose: &[] };
     let mut done = match (settings.variant, input.grips.is_empty()) {
         (Variant::SplitLoops, _) if !model.topology().is_tree() => part.run_split(state, work),
         (_, true) => part.run(state, work),
@@ -221,6 +226,9 @@ pub(crate) fn substep(
         done = giving.run(state, work).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
     }
     let report = done?;
+    if let Some(law) = law {
+        law.moved.copy_from_slice(&work.moved);
+    }
     state.clone_from(&work.motion.end);
     state.follow_turns(model);
     Ok(Part::measured(model, state, report))
@@ -242,6 +250,8 @@ struct Part<'a> {
     h: f64,
     after: f64,
     contacts: &'a [Contact],
+    /// What flesh does to bodies.
+    flesh: Option<&'a Law>,
     /// Grips held by rows.
     held: &'a [Grip],
     /// Grips that give way.
@@ -291,11 +301,16 @@ impl Part<'_> {
         self.set_flight(&work.system, &mut work.motion);
         work.motion.velocities.clear();
         work.motion.velocities.extend(start.bodies.iter().map(|b| b.velocity));
+        if self.flesh.is_some() {
+            self.set_out(work);
+        }
         work.kicks.gather((model, input), (start, &work.system.masses), &work.motion.velocities, h, self.loose);
         work.kick();
         work.pushes.gather(model, start, self.contacts, &work.motion.drift, h);
         report.corrections = self.correct(At::Start(start), work, &mut report)?;
         report.limits_active = work.kicks.limits_active + work.pushes.limits_active();
+
+        work.note_moves(h);
 
         // End: the other half, and impulses that keep the joints from opening. Dampers there see the velocity changed by as much again as it was at the
         // start: about what it will be.
@@ -326,6 +341,17 @@ impl Part<'_> {
         }
         for ((drift, flyer), mass) in motion.drift.iter_mut().zip(&motion.flyers).zip(&system.masses) {
             *drift = Twist::new(flyer.acceleration, mass.inverse_inertia * flyer.torque) * (0.5 * self.h);
+        }
+    }
+
+    /// With flesh, which acts at the start alone, so do gravity and given wrenches: what they balance would otherwise be at rest in its place and yet have a
+    /// velocity at the end.
+    fn set_out(&self, work: &mut ImpulseWork) {
+        let Motion { flyers, velocities, drift, .. } = &mut work.motion;
+        for ((flyer, velocity), drift) in flyers.iter_mut().zip(velocities).zip(drift) {
+            // the drift is half of what the flight would add
+            *velocity = *velocity + std::mem::replace(drift, Twist::ZERO) * 2.0;
+            (flyer.acceleration, flyer.torque) = (DVec3::ZERO, DVec3::ZERO);
         }
     }
 
@@ -360,6 +386,14 @@ impl Part<'_> {
 }
 
 impl ImpulseWork {
+    /// Notes how far the bodies move in the part.
+    fn note_moves(&mut self, h: f64) {
+        self.motion.mean(&mut self.mean);
+        for (moved, mean) in self.moved.iter_mut().zip(&self.mean) {
+            *moved = from_twist(*mean * h);
+        }
+    }
+
     /// `V += M⁻¹ P` with the impulses of the explicit forces.
     fn kick(&mut self) {
         let masses = self.system.masses.iter();

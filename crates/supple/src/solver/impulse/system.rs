@@ -17,6 +17,7 @@
 
 use super::Elimination;
 use super::kicks::Soft;
+use crate::flesh::together::Law;
 use crate::input::Grip;
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist};
 use crate::maths::rotation::turned_inertia;
@@ -104,6 +105,8 @@ struct MadeFrom {
     h: f64,
     poses: Vec<Pose>,
     soft: Vec<Soft>,
+    /// Whether flesh was in it, which is never the same twice.
+    flesh: bool,
 }
 
 /// Rows, masses and factors.
@@ -179,6 +182,7 @@ impl System {
         let springs = sprung
             .filter_map(|j| pair(j.child.index(), j.parent.map(|p| p.index())))
             .chain(model.anchor_springs().iter().filter_map(|s| pair(s.a.index(), s.b.map(|b| b.index()))))
+            .chain(Law::pairs(model))
             .collect();
         let mut system = System {
             closed_joints: held.len(),
@@ -253,10 +257,10 @@ impl System {
     }
 
     /// Which matrix to factor.
-    fn kind(&self, elimination: Elimination, soft: &[Soft]) -> Kind {
+    fn kind(&self, elimination: Elimination, (soft, flesh): (&[Soft], Option<&Law>)) -> Kind {
         match elimination {
             Elimination::Bodies => Kind::Bodies,
-            _ if !soft.is_empty() => Kind::Bodies,
+            _ if !soft.is_empty() || flesh.is_some() => Kind::Bodies,
             Elimination::Joints => Kind::Joints,
             Elimination::Automatic => {
                 let many = self.first.windows(2).any(|f| f[1] - f[0] > MANY_JOINTS);
@@ -288,18 +292,18 @@ impl System {
         model: &Model,
         elimination: Elimination,
         bodies: &[BodyState],
-        soft: &[Soft],
+        (soft, flesh): (&[Soft], Option<&Law>),
         h: f64,
     ) -> Result<u32, Failure> {
-        let kind = self.kind(elimination, soft);
-        if self.is_made_from(kind, bodies, soft, h) {
+        let kind = self.kind(elimination, (soft, flesh));
+        if flesh.is_none() && self.is_made_from(kind, bodies, soft, h) {
             return Ok(0);
         }
         self.made_from.kind = None;
         self.place(bodies);
         let factored = match kind {
             Kind::Joints => self.assemble_joints(),
-            Kind::Bodies => self.assemble_bodies(model, bodies, soft, h),
+            Kind::Bodies => self.assemble_bodies(model, bodies, (soft, flesh), h),
         };
         let Factored { matrix, factors, .. } = factored;
         factors.factor(matrix).map_err(|node| self.failure(kind, node))?;
@@ -309,6 +313,7 @@ impl System {
         self.made_from.poses.extend(bodies.iter().map(BodyState::pose));
         self.made_from.soft.clear();
         self.made_from.soft.extend(soft.iter().map(Soft::shape));
+        self.made_from.flesh = flesh.is_some();
         Ok(1)
     }
 
@@ -317,6 +322,7 @@ impl System {
         let bits =
             |pose: &Pose| (pose.translation.to_array().map(f64::to_bits), pose.rotation.to_array().map(f64::to_bits));
         made.kind == Some(kind)
+            && !made.flesh
             && (soft.is_empty() || made.h == h)
             && made.poses.iter().map(bits).eq(bodies.iter().map(|b| bits(&b.pose())))
             && made.soft.iter().copied().eq(soft.iter().map(Soft::shape))
@@ -368,7 +374,13 @@ impl System {
     }
 
     /// (1) as `[M + G, Jᵀ; J, −μ] [ΔV; −p] = [r; c]`.
-    fn assemble_bodies(&mut self, model: &Model, bodies: &[BodyState], soft: &[Soft], h: f64) -> &mut Factored {
+    fn assemble_bodies(
+        &mut self,
+        model: &Model,
+        bodies: &[BodyState],
+        (soft, flesh): (&[Soft], Option<&Law>),
+        h: f64,
+    ) -> &mut Factored {
         let System { held, rows, springs, inertias, bodies: factored, .. } = self;
         let n = bodies.len();
         let is_tree = held.iter().all(|h| !h.closes);
@@ -401,6 +413,9 @@ impl System {
                 matrix.add(b, b, &block.bb);
                 matrix.add(soft.a, b, &block.ab);
             }
+        }
+        for (i, j, block) in flesh.iter().flat_map(|law| &law.blocks) {
+            matrix.add(*i, *j, block);
         }
         let mut slots = slots.iter();
         let mut next = || *slots.next().expect("a slot for each side");

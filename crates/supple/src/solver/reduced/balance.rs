@@ -88,6 +88,9 @@ pub(super) struct Books {
     gravity: DVec3,
 }
 
+/// Inner motion counts as having this share of the kinetic energy about the centre of mass of a tree that floats, if it has less.
+const LEAST_INNER: f64 = 0.01;
+
 /// Rates are not made larger than by this factor: where T is so much too small, it is too small to tell by how much.
 const MOST: f64 = 1.2;
 
@@ -195,6 +198,10 @@ impl Books {
                 ((Twist::ZERO, 0.0), (Twist::ZERO, 0.0))
             };
             let (inner, aim) = (end.kinetic - now.1, grown.kinetic + end.fall - wanted.1);
+            // What the books are off by is a share of the energy of turning too: where inner motion has next to none beside it, it is not to be laid on that.
+            let about_centre = end.kinetic - 0.5 * end.linear.length_squared() / end.mass;
+            let lacking = if floats { (LEAST_INNER * about_centre - inner).max(0.0) } else { 0.0 };
+            let (inner, aim) = (inner + lacking, aim + lacking);
             let scale = if is_prescribed(&recursion.tree.nodes[range.clone()]) || inner <= f64::EPSILON * end.kinetic {
                 1.0
             } else {

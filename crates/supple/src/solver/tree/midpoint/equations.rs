@@ -349,9 +349,9 @@ impl Part<'_> {
         self.place(now, trial);
     }
 
-    /// Adds a Newton step. Returns its largest rotation, in radians (displacements of floating bodies and slides are seen in
+    /// Adds this share of a Newton step. Returns the whole step's largest rotation, in radians (displacements of floating bodies and slides are seen in
     /// those of the joints, or count by their share of `reach`).
-    pub(super) fn correct(&self, newton: &Newton, reach: f64, now: &[Moment], trial: &mut [Trial]) -> f64 {
+    pub(super) fn correct(&self, newton: &Newton, share: f64, reach: f64, now: &[Moment], trial: &mut [Trial]) -> f64 {
         let mut largest = 0.0f64;
         for i in 1..self.plan.nodes.len() {
             let (dx, rho) = newton.moved[i];
@@ -360,10 +360,10 @@ impl Part<'_> {
             }
             let t = &mut trial[i];
             let (f, n) = newton.supplied[i];
-            t.x += dx;
-            t.a += cayley_rate(t.a) * rho;
-            t.force += f;
-            t.torque += n;
+            t.x += dx * share;
+            t.a += cayley_rate(t.a) * (rho * share);
+            t.force += f * share;
+            t.torque += n * share;
             largest = largest.max(rho.length());
             if !matches!(self.plan.nodes[i].link, Link::Ball | Link::Hinge | Link::Weld) {
                 largest = largest.max(dx.length() / reach);
@@ -826,25 +826,16 @@ impl Part<'_> {
             DMat3::from_quat(q_b * joint.parent_from_joint.rotation),
         );
         let limits = &joint.limits;
+        let stop = Stop { k: limits.stiffness, c: limits.damping, width: RAMP };
         if let Some(range) = limits.angle {
             let angle = joint.angle_near(relative, now.memory.angle);
             let (x_a, x_b) = (f_a.col(0), f_b.col(0));
             let direction = (x_a + x_b) / (1.0 + x_a.dot(x_b)).max(1e-6);
             let violation = range.excess(angle);
-            law.limit(
-                direction * violation.signum(),
-                violation.abs(),
-                limits.stiffness,
-                limits.damping,
-                RAMP,
-                h,
-                delta,
-                sums,
-            );
-            if matrix && violation != 0.0 {
+            let impulse = law.limit(direction * violation.signum(), violation.abs(), stop, h, delta, sums);
+            if matrix && impulse > 0.0 {
                 // The direction g = (x_a + x_b)/(1 + x_a·x_b) turns with both sides.
-                let (force, _) = ramp(violation.abs(), limits.stiffness, RAMP);
-                let scale = h * force * violation.signum() / (1.0 + x_a.dot(x_b)).max(1e-6);
+                let scale = impulse * violation.signum() / (1.0 + x_a.dot(x_b)).max(1e-6);
                 let across = x_a.cross(x_b);
                 law.k_a -= (skew(x_a) + outer(direction, across)) * scale;
                 law.k_b += (skew(x_b) - outer(direction, across)) * scale;
@@ -853,12 +844,11 @@ impl Part<'_> {
         if let Some(ellipse) = limits.swing
             && let Some((violation, direction)) = swing_direction(ellipse, relative, f_a, f_b)
         {
-            law.limit(direction, violation, limits.stiffness, limits.damping, RAMP, h, delta, sums);
-            if matrix && violation > 0.0 {
-                let (force, _) = ramp(violation, limits.stiffness, RAMP);
-                let turning = swing_turning(ellipse, relative, f_a, f_b) * (h * force);
+            let impulse = law.limit(direction, violation, stop, h, delta, sums);
+            if matrix && impulse > 0.0 {
+                let turning = swing_turning(ellipse, relative, f_a, f_b) * impulse;
                 law.k_a += turning;
-                law.k_b += turning + skew(direction) * (h * force);
+                law.k_b += turning + skew(direction) * impulse;
             }
         }
         if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
@@ -980,9 +970,11 @@ impl Part<'_> {
             let violation = range.excess(x1);
             if violation != 0.0 {
                 sums.limits += 1;
-                let (force, slope) = ramp(violation.abs(), law.limit_stiffness, law.ramp);
-                pull.tau -= h * force * violation.signum() + law.limit_damping * delta;
-                pull.k += h * slope + law.limit_damping;
+                let (sign, stop) =
+                    (violation.signum(), Stop { k: law.limit_stiffness, c: law.limit_damping, width: law.ramp });
+                let (impulse, slope) = stop.impulse(h, violation.abs(), delta * sign);
+                pull.tau -= impulse * sign;
+                pull.k += slope;
             }
         }
         if let (true, Some(motor)) = (law.motor, joint.motor) {
@@ -1244,6 +1236,30 @@ fn ramp(v: f64, k: f64, width: f64) -> (f64, f64) {
     }
 }
 
+/// A limit: its stiffness and damping, and the width over which the stiffness grows.
+#[derive(Clone, Copy)]
+struct Stop {
+    k: f64,
+    c: f64,
+    width: f64,
+}
+
+impl Stop {
+    /// Impulse of a limit that is violated by `v` at the end of a part and went in by `delta` during it, and its slope:
+    ///
+    /// ```text
+    /// max(0, h f(v) + c min(v, δ))
+    /// ```
+    /// The damper acts along the part of the way that lies beyond the limit; nothing pulls. So the impulse grows with `v` without a jump, and a body that
+    /// is thrown against its limit has an end of the part to come to. (With a damper along the whole way there may be none: it throws back
+    /// whatever comes to lie beyond the limit, and nothing holds what does not.)
+    fn impulse(&self, h: f64, v: f64, delta: f64) -> (f64, f64) {
+        let (force, slope) = ramp(v, self.k, self.width);
+        let impulse = h * force + self.c * v.min(delta);
+        if impulse > 0.0 { (impulse, h * slope + self.c) } else { (0.0, 0.0) }
+    }
+}
+
 /// The energy of [`ramp`].
 fn ramp_energy(v: f64, k: f64, width: f64) -> f64 {
     if v <= 0.0 {
@@ -1343,18 +1359,18 @@ struct Law {
 }
 
 impl Law {
-    /// Adds a one-sided limit at the end pose.
-    #[allow(clippy::too_many_arguments)]
-    fn limit(&mut self, direction: DVec3, v: f64, k: f64, c: f64, width: f64, h: f64, delta: DVec3, sums: &mut Sums) {
+    /// Adds a one-sided limit at the end pose, violated by `v` against `direction`; returns its impulse.
+    fn limit(&mut self, direction: DVec3, v: f64, stop: Stop, h: f64, delta: DVec3, sums: &mut Sums) -> f64 {
         if v <= 0.0 {
-            return;
+            return 0.0;
         }
         sums.limits += 1;
-        let (force, slope) = ramp(v, k, width);
-        self.tau -= direction * (h * force + c * direction.dot(delta));
-        let block = outer(direction, direction) * (h * slope + c);
+        let (impulse, slope) = stop.impulse(h, v, direction.dot(delta));
+        self.tau -= direction * impulse;
+        let block = outer(direction, direction) * slope;
         self.k_a += block;
         self.k_b += block;
+        impulse
     }
 }
 

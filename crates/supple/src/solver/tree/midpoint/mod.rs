@@ -156,6 +156,8 @@ const TOLERANCE: f64 = 1e-7;
 const FINE_TOLERANCE: f64 = 1e-11;
 /// Passes of Newton before it has failed.
 const PASSES: u32 = 16;
+/// Changes of the limits that act before corrections must shrink all the same.
+const CHANGES: u32 = 6;
 /// Growth of energy that is still rounding and truncation, as a share of the energy at stake.
 const ENERGY_SLACK: f64 = 1e-3;
 
@@ -281,14 +283,21 @@ impl<'a> Run<'a> {
         let mut refactor = true;
         for pass in 0..PASSES {
             let mut sums = part.evaluate(now, trial, outside, newton, refactor);
-            if pass > 0 && sums.limits != active && changes < 3 {
+            // Other limits act: the last factorisation does not serve, and the last correction tells nothing of the next.
+            let mut share = 1.0;
+            if pass > 0 && sums.limits != active {
                 changes += 1;
-                // Other limits act: the last correction tells nothing of the next.
                 if !refactor {
                     refactor = true;
                     sums = part.evaluate(now, trial, outside, newton, true);
                 }
-                last = f64::INFINITY;
+                if changes <= CHANGES {
+                    last = f64::INFINITY;
+                }
+                // To and fro across the end of a limit: the way between.
+                if changes > 1 {
+                    share = 0.5;
+                }
             }
             active = sums.limits;
             notes.mark(Stage::Forces);
@@ -302,7 +311,7 @@ impl<'a> Run<'a> {
             }
             newton.solve(parent);
             self.report.solves += 1;
-            let correction = part.correct(newton, plan.reach, now, trial);
+            let correction = part.correct(newton, share, plan.reach, now, trial);
             notes.mark(Stage::Solve);
             if correction.is_nan() || correction > 3.0 {
                 return None;
@@ -400,7 +409,7 @@ impl<'a> Run<'a> {
             }
             let scale = (0.5 / largest.max(1e-300)).min(1.0);
             newton.moved.iter_mut().for_each(|m| *m = (m.0 * scale, m.1 * scale));
-            if part.correct(newton, plan.reach, now, trial) < TOLERANCE {
+            if part.correct(newton, 1.0, plan.reach, now, trial) < TOLERANCE {
                 break;
             }
         }
