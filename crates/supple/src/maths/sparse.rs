@@ -265,6 +265,8 @@ pub struct Ldl {
     first_target: Vec<u32>,
     /// Where the edges of the matrix go: a block, and whether it is transposed there.
     scatter: Vec<(u32, bool)>,
+    /// Blocks that no edge of the matrix goes to.
+    filled_in: Vec<u32>,
     /// Pivots, factored, and `L` below them.
     pivots: Vec<Pivot>,
     lower: Vec<Mat>,
@@ -345,6 +347,7 @@ impl Ldl {
             targets: Vec::new(),
             first_target: Vec::new(),
             scatter: Vec::new(),
+            filled_in: Vec::new(),
             pivots: Vec::new(),
             lower: Vec::new(),
             panel: Vec::new(),
@@ -406,7 +409,7 @@ impl Ldl {
     fn place_blocks(&mut self, matrix: &Sparse) {
         let n = matrix.nodes();
         assert_eq!(self.order.len(), n);
-        let Ldl { order, sizes, first, rows, targets, first_target, scatter, graph, .. } = self;
+        let Ldl { order, sizes, first, rows, targets, first_target, scatter, filled_in, graph, .. } = self;
         let place = &mut graph.place;
         place.resize(n, 0);
         for (k, &node) in order.iter().enumerate() {
@@ -436,6 +439,12 @@ impl Ldl {
             let (p, q) = (place[i as usize], place[j as usize]);
             if p > q { (block_at(p, q as usize), false) } else { (block_at(q, p as usize), true) }
         }));
+        graph.merged.clear();
+        graph.merged.extend(scatter.iter().map(|&(to, _)| to));
+        graph.merged.sort_unstable();
+        let mut edges = graph.merged.iter().peekable();
+        filled_in.clear();
+        filled_in.extend((0..rows.len() as u32).filter(|block| edges.next_if(|edge| *edge == block).is_none()));
         sizes.clear();
         sizes.extend(order.iter().map(|&node| matrix.sizes[node as usize]));
         let widest = (0..n).map(|k| (first[k + 1] - first[k]) as usize).max().unwrap_or(0);
@@ -502,7 +511,7 @@ impl Ldl {
 
     fn scatter(&mut self, matrix: &Sparse) {
         assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.scatter.len());
-        self.lower.fill(ZERO);
+        self.filled_in.iter().for_each(|&block| self.lower[block as usize] = ZERO);
         for (pivot, &node) in self.pivots.iter_mut().zip(&self.order) {
             pivot.l = matrix.diagonal[node as usize];
         }

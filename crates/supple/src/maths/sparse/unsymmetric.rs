@@ -47,8 +47,9 @@ impl Lu {
     }
 
     fn scatter(&mut self, pattern: &Ldl, below: &Sparse, above: &Sparse) {
-        self.lower.fill(ZERO);
-        self.upper.fill(ZERO);
+        for &block in &pattern.filled_in {
+            (self.lower[block as usize], self.upper[block as usize]) = (ZERO, ZERO);
+        }
         for (pivot, &node) in self.pivots.iter_mut().zip(&pattern.order) {
             pivot.l = below.diagonal[node as usize];
         }
