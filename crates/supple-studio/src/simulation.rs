@@ -292,6 +292,8 @@ struct Stage {
     turns: BTreeMap<(u64, u32), DQuat>,
     /// Level of pulls while the character is directed.
     drag_level: LevelTold,
+    /// Whether keyframes were made or removed by hand: then they stay when one goes to another step.
+    keyed: bool,
     /// What moves the scene when directing ends.
     undirected_by: Solver,
     /// What moves the scene when posing ends.
@@ -732,6 +734,7 @@ impl Stage {
             drags: BTreeMap::new(),
             turns: BTreeMap::new(),
             drag_level: LevelTold::Secondary,
+            keyed: false,
             undirected_by: posing::moving_solver(&scene),
             moved_by: posing::moving_solver(&scene),
             budget: None,
@@ -760,7 +763,8 @@ impl Stage {
         self.hold();
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
-        self.pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins()).collect();
+        let pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins());
+        self.pins = pins.chain(self.directed_pins()).collect();
     }
 
     /// Trackers hold where they are now when the script is off.
@@ -876,9 +880,14 @@ impl Stage {
             self.check_control(told)?;
         }
         let before = self.settings_before(&change);
-        if before != change {
-            let begun = self.fork()?;
+        let keying = self.is_keying(&before, &change);
+        if before != change || self.has_other_keys(&change) {
+            let begun = if keying { None } else { self.fork()? };
+            self.keyed |= keying;
             self.apply(&change);
+            if begun.is_some() || self.is_new_take() {
+                self.name_by_style();
+            }
             let label = self.label_of(&change);
             self.add_edit(Edit { label, take: self.take, begun, what: What::Set { before, after: change } });
         }
@@ -915,6 +924,7 @@ impl Stage {
         let begun = self.fork()?;
         let forked = begun.is_some();
         if forked {
+            self.name_by_style();
             let label = format!("the new {}", self.timeline.takes()[self.take].name);
             self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
         }

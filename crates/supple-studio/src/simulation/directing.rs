@@ -3,7 +3,7 @@
 use super::{Refused, Stage};
 use crate::control::{ControlTold, KeyTold, ModeTold, kept};
 use crate::protocol::Change;
-use supple::control::{Aim, Control, Goal, Level, Mark, Mode};
+use supple::control::{Aim, Control, Goal, Level, Mark, Mode, Style};
 use supple::glam::DVec3;
 use supple::model::Coordinates;
 use supple::{Reduced, Solver};
@@ -48,7 +48,7 @@ impl Stage {
         let (was, is) = (self.settings.control.mode != Mode::Off, control.mode != Mode::Off);
         match (was, is) {
             (false, true) => {
-                self.undirected_by = self.settings.solver;
+                self.undirected_by = if self.is_posing() { self.moved_by } else { self.settings.solver };
                 self.settings.solver = directed(self.settings.solver);
             }
             (true, false) if matches!(self.settings.solver, Solver::Reduced(_)) => {
@@ -75,6 +75,59 @@ impl Stage {
             goals
                 .push(Goal { mark: Mark::Cursor, ..Goal::new(supple::BodyId(body), DVec3::ZERO, aim, Level::Primary) });
         }
+    }
+
+    /// The control of a recorded input without what hands did in it, and with the keyframes that were made by hand.
+    pub(super) fn control_of(&self, control: &Control) -> Control {
+        let mut control = Control { goals: kept(control).copied().collect(), ..control.clone() };
+        if self.keyed {
+            control.keyframes.clone_from(&self.settings.control.keyframes);
+        }
+        control
+    }
+
+    /// Bodies that a recorded directed step pinned.
+    pub(super) fn directed_pins(&self) -> impl Iterator<Item = (u32, DVec3)> {
+        let pin = |goal: &Goal| match goal.aim {
+            Aim::Position { target, .. } if goal.mark == Mark::Cursor && goal.level == Level::Primary => {
+                (goal.point == DVec3::ZERO).then_some((goal.body.0, target))
+            }
+            _ => None,
+        };
+        self.now.input.control.goals.iter().filter_map(pin)
+    }
+
+    /// Whether a change concerns keyframes alone. They belong to the scene rather than to a step: making them begins no take.
+    pub(super) fn is_keying(&self, before: &Change, change: &Change) -> bool {
+        let (Some(was), Some(told)) = (&before.control, &change.control) else { return false };
+        let same = ControlTold { keyframes: was.keyframes.clone(), ..(**told).clone() };
+        was != told && **was == same && *before == Change { control: Some(Box::new(same)), ..change.clone() }
+    }
+
+    /// Whether a change asks for keyframes where the present recorded step was played by others.
+    pub(super) fn has_other_keys(&self, change: &Change) -> bool {
+        let plays = change.control.as_ref().is_some_and(|told| told.mode == ModeTold::Keyframes);
+        plays && self.is_replaying() && self.settings.control.keyframes != self.now.input.control.keyframes
+    }
+
+    /// Whether the present take left another one here and has no step yet.
+    pub(super) fn is_new_take(&self) -> bool {
+        self.timeline.takes()[self.take].fork.is_some_and(|fork| fork.step == self.now.step)
+    }
+
+    /// A take that was just begun is named by the style that it is directed in.
+    pub(super) fn name_by_style(&mut self) {
+        let style = match (self.settings.control.mode, self.settings.control.style) {
+            (Mode::Off, _) => return,
+            (Mode::Landing, _) => "landing",
+            (Mode::Keyframes, _) => "keyframes",
+            (Mode::Goals, Style::LeastAcceleration) => "least acceleration",
+            (Mode::Goals, Style::LeastTorque) => "least torque",
+            (Mode::Goals, Style::LeastVelocity) => "least velocity",
+        };
+        let taken = self.timeline.takes().iter().enumerate().any(|(k, take)| k != self.take && take.name == style);
+        let name = if taken { format!("{style} {}", self.take + 1) } else { style.to_owned() };
+        self.timeline.rename(self.take, name);
     }
 
     /// Whether pulls are goals and no forces.
@@ -105,11 +158,6 @@ impl Stage {
         }
         self.set(Change { control: Some(Box::new(told)), ..Change::default() })
     }
-}
-
-/// The control of a recorded input without what hands did in it.
-pub(super) fn without_hands(control: &Control) -> Control {
-    Control { goals: kept(control).copied().collect(), ..control.clone() }
 }
 
 /// Solver `reduced`, with the settings it has if it moves the scene already.

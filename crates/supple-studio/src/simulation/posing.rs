@@ -2,10 +2,10 @@
 //! `assembly`, kept by iterations that are recorded with each step.
 
 use super::Stage;
-use super::directing::without_hands;
+use supple::control::Mode;
 use supple::glam::{DQuat, DVec3};
 use supple::solver::assembly::{Budget, Scheme};
-use supple::{Assembly, BodyId, Drag, Grip, Input, Scene, Solver, State};
+use supple::{Assembly, BodyId, Drag, FleshCoupling, Grip, Input, Scene, Solver, State};
 
 /// Whether this solver poses.
 pub(super) fn poses(solver: Solver) -> bool {
@@ -71,6 +71,8 @@ impl Stage {
         }
         let input = &mut self.now.input;
         if poses(input.solver) {
+            input.control.mode = Mode::Off;
+            input.flesh = FleshCoupling::Loose; // flesh follows posed bones
             let grip = |body, point, target, rotation| Grip { body, point, target, rotation };
             let pins = self.pins.iter().map(|(&body, &target)| grip(BodyId(body), DVec3::ZERO, target, None));
             let turned = |owner| self.turns.get(owner).copied();
@@ -99,7 +101,8 @@ impl Stage {
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
-            control: without_hands(&input.control),
+            control: self.control_of(&input.control),
+            flesh: if poses(input.solver) { self.scene.input.flesh } else { input.flesh },
             ..input.clone()
         }
     }

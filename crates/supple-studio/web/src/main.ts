@@ -2,12 +2,14 @@
 
 import * as THREE from "three";
 import { Cones, floorOf, Obstacles } from "./contacts";
+import { Direct } from "./direct";
 import { Figure } from "./figure";
 import { FleshView } from "./flesh";
 import { Heat } from "./heat";
 import { Instruments } from "./instruments";
 import { Lines } from "./lines";
 import { Link } from "./link";
+import { Marks } from "./marks";
 import { Overlay } from "./overlay";
 import { Panel, type Layer } from "./panel";
 import { Skin } from "./skin";
@@ -36,7 +38,8 @@ let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let obstacles: Obstacles | null = null;
 const cones = new Cones();
-stage.scene.add(cones.group);
+const marks = new Marks();
+stage.scene.add(cones.group, marks.points);
 let hovered: number | null = null;
 /** The body that is red. */
 let marked: number | null = null;
@@ -68,6 +71,7 @@ const link: Link = new Link({
     status = message;
     panel.setStatus(message);
     takes.setStatus(message);
+    direct.setStatus(message);
     greet(message);
     fresh = true;
   },
@@ -91,7 +95,10 @@ const panel: Panel = new Panel({
     layers[layer] = visible;
     applyLayers();
   },
-  chosen: () => (fresh = true),
+  chosen() {
+    direct.showBone();
+    fresh = true;
+  },
   goHome: () => stage.goHome(),
   meant: () => hovered ?? panel.chosen,
 }, instruments);
@@ -111,8 +118,16 @@ const takes: Takes = new Takes({
   frame: () => latest,
 });
 
+const direct: Direct = new Direct({
+  send: (message) => link.send(message),
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
+  chosen: () => panel.chosen,
+});
+
 const pull: Pull = new Pull(canvas, stage, {
-  pull: (body, point, target) => sendPull(0, body, point, target),
+  pull: (body, point, target, rotation) => sendPull(0, body, point, target, rotation),
+  turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
   release: () => link.send({ type: "release", pointer: 0 }),
   choose: (body) => panel.choose(body),
   hover(body, x, y) {
@@ -128,8 +143,9 @@ const pull: Pull = new Pull(canvas, stage, {
   },
 });
 
-function sendPull(pointer: number, body: number, point: THREE.Vector3, target: THREE.Vector3): void {
-  link.send({ type: "drag", pointer, body, point: point.toArray(), target: target.toArray(), strength: panel.strength });
+function sendPull(pointer: number, body: number, point: THREE.Vector3, target: THREE.Vector3, rotation: THREE.Quaternion | null): void {
+  const turn = rotation ? { rotation: rotation.toArray() } : {};
+  link.send({ type: "drag", pointer, body, point: point.toArray(), target: target.toArray(), strength: panel.strength, ...turn });
 }
 
 function describe(body: number): string {
@@ -203,6 +219,7 @@ function setScene(message: SceneMessage): void {
     strain: new Heat(-1, "%", 1, 100),
   };
   instruments.setScene(message);
+  direct.setScene(message);
   panel.setScene(message);
   applyLayers();
 }
@@ -219,7 +236,7 @@ function applyLayers(): void {
   figure.group.visible = layers.shapes;
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
-  lines.forces.group.visible = layers.forces;
+  lines.forces.group.visible = marks.points.visible = layers.forces;
   cones.group.visible = layers.contacts;
   panel.showLegend(layers.strain && flesh ? heats!.strain : heat());
   fresh = true;
@@ -248,6 +265,7 @@ function show(frame: MovingFrame): void {
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
   if (layers.contacts) cones.show(frame, stage.radius, 0.5 * weight);
+  marks.show(frame, status?.pins ?? [], stage.radius);
   follow(frame);
   showOther(frame);
   panel.setFrame(frame);
@@ -359,7 +377,7 @@ canvas.addEventListener("keydown", (event) => {
   const [right, up] = [new THREE.Vector3(), new THREE.Vector3()];
   stage.camera.matrixWorld.extractBasis(right, up, new THREE.Vector3());
   keyPull.target.addScaledVector(right, 0.1 * stage.radius * way[0]).addScaledVector(up, 0.1 * stage.radius * way[1]);
-  sendPull(KEY_POINTER, keyPull.body, keyPull.point, keyPull.target);
+  sendPull(KEY_POINTER, keyPull.body, keyPull.point, keyPull.target, null);
 });
 const endKeyPull = () => {
   if (keyPull) link.send({ type: "release", pointer: KEY_POINTER });
@@ -380,6 +398,7 @@ function tick(): void {
     show(latest);
   }
   takes.tick();
+  direct.tick();
   showPull();
   showTrouble();
   if (latest) instruments.draw(latest);
@@ -422,6 +441,10 @@ window.supple = {
   /** Contacts whose cones are drawn, and how many of them slide. */
   get cones() {
     return cones.shown;
+  },
+  /** How many marks of each kind are drawn. */
+  get marks() {
+    return marks.shown;
   },
   /** What the drawn skin measures. */
   skin: () => skin?.measure() ?? null,

@@ -22,6 +22,7 @@ export class Overlay {
   });
 
   constructor(scene: SceneMessage) {
+    this.material.depthTest = scene.flesh === null; // bones are seen through flesh
     this.figure = new Figure(scene);
     this.group = this.figure.group;
     for (const mesh of this.group.children as THREE.InstancedMesh[]) {

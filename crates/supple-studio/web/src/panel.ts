@@ -499,7 +499,7 @@ export class Panel {
   private key(event: KeyboardEvent): void {
     const target = event.target as HTMLElement;
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (target.matches("input[type=text], select")) return;
+    if (target.matches("input[type=text], input[type=number], select")) return;
     const slider = target.matches("input[type=range]");
     if (slider && /^(Home|End|Arrow|Page)/.test(event.key)) return;
     if (target.matches("button, a, summary, input[type=checkbox], label") && event.key === " ") return;
@@ -516,6 +516,7 @@ export class Panel {
       f: () => this.events.goHome(),
       h: () => input("hold").click(),
       i: () => element("instruments-button").click(),
+      k: () => element("add-key").click(),
       n: () => this.chooseNext(1),
       b: () => this.chooseNext(-1),
       "?": () => element<HTMLDialogElement>("help").showModal(),

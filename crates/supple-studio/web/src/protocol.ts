@@ -142,6 +142,43 @@ export interface Curve {
   values: number[];
 }
 
+export type Level = "primary" | "secondary" | "tertiary";
+export type Mode = "off" | "goals" | "keyframes" | "landing";
+export type Style = "least_acceleration" | "least_torque" | "least_velocity";
+
+/** What a bone should do: one of these. */
+export type Aim =
+  | { position: number[] }
+  | { height: number }
+  | { orientation: number[] }
+  | { velocity: number[] }
+  | { angular_velocity: number[] }
+  | { acceleration: number[] }
+  | { angular_acceleration: number[] };
+
+export interface Goal {
+  body: number;
+  point: number[];
+  aim: Aim;
+  level: Level;
+  weight: number;
+}
+
+/** All that is asked of the actuators but pulls. It is sent back whole. */
+export interface Control {
+  mode: Mode;
+  style: Style;
+  goals: Goal[];
+  drag_level: Level;
+  joint_level: Level;
+  joints: object[];
+  pose_share: number;
+  keyframes: { time: number; positions: number[] }[];
+  /** Share of the keyframes in the commands. */
+  share: number;
+  landing: { hertz: number; ratio: number };
+}
+
 export interface StatusMessage {
   type: "status";
   generation: number;
@@ -159,6 +196,7 @@ export interface StatusMessage {
     hold: boolean;
     pose: boolean;
     budget: number;
+    control: Control;
     joints: [number, number, number][];
   };
   /** What the doctor says of the model that a file gave; null while it is being examined, and for other scenes. */
@@ -235,7 +273,25 @@ export interface MovingFrame {
   nodes: Float32Array;
   /** Contacts that push: the force is that on the body. */
   pushes: { body: number; point: Float32Array; normal: Float32Array; force: Float32Array; friction: number }[];
+  /** What the actuators did, and the goals they had. */
+  direction: Direction;
 }
+
+export interface Direction {
+  mode: Mode;
+  actuators: number;
+  /** Commands held back by a bound. */
+  limited: number;
+  /** Largest force or torque along a passive root [N, N·m]. */
+  root: number;
+  /** The pull from outside that would have done as much: force [N] and torque [N·m]. */
+  pull: { force: number; torque: number };
+  goals: { body: number; aim: number; level: number; cursor: boolean; point: Float32Array; target: Float32Array }[];
+}
+
+const MODES: Mode[] = ["off", "goals", "keyframes", "landing"];
+/** The numbers of aims in a frame. */
+export const AIM = { position: 0, height: 1, orientation: 2 } as const;
 
 /** Where a joint's numbers stand among its eight: gap [m], force [N], rotation vector [rad] and torque [N·m] in the joint's frame. */
 export const JOINT = { size: 8, gap: 0, force: 1, angle: 2, torque: 5 } as const;
@@ -285,6 +341,18 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
   const nodeCount = at + 4 <= buffer.byteLength ? u32(at) : 0;
   at += 4;
   const nodes = nodeCount > 0 ? floats(3 * nodeCount) : new Float32Array();
+  const direction: Direction = { mode: "off", actuators: 0, limited: 0, root: 0, pull: { force: 0, torque: 0 }, goals: [] };
+  if (at + 60 <= buffer.byteLength) {
+    Object.assign(direction, { mode: MODES[u32(at)] ?? "off", actuators: u32(at + 4), limited: u32(at + 8) });
+    Object.assign(direction, { root: f32(at + 12), pull: { force: f32(at + 16), torque: f32(at + 20) } });
+    const goals = u32(at + 56);
+    at += 60;
+    for (let k = 0; k < goals; k++) {
+      const goal = { body: u32(at), aim: u32(at + 4), level: u32(at + 8), cursor: u32(at + 12) === 1 };
+      at += 16;
+      direction.goals.push({ ...goal, point: floats(3), target: floats(3) });
+    }
+  }
   const index = (at: number) => (u32(at) === 0xffffffff ? null : u32(at));
   return {
     playing: (flags & 1) !== 0,
@@ -322,5 +390,6 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     other,
     nodes,
     pushes,
+    direction,
   };
 }

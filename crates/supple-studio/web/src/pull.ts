@@ -5,8 +5,10 @@ import type { Figure } from "./figure";
 import type { Stage } from "./stage";
 
 export interface PullEvents {
-  /** Start or move a pull. */
-  pull(body: number, point: THREE.Vector3, target: THREE.Vector3): void;
+  /** Start or move a pull; with a rotation it turns the body too. */
+  pull(body: number, point: THREE.Vector3, target: THREE.Vector3, rotation: THREE.Quaternion | null): void;
+  /** Whether pulls can turn a body. */
+  turns(): boolean;
   release(): void;
   hover(body: number | null, x: number, y: number): void;
   choose(body: number): void;
@@ -19,9 +21,16 @@ interface Held {
   point: THREE.Vector3;
   plane: THREE.Plane;
   target: THREE.Vector3;
-  moved: boolean;
-  start: [number, number];
+  /** From where the mouse points to the target: what it moved while it turned the body. */
+  aside: THREE.Vector3;
+  /** The orientation asked for, once the body was turned. */
+  rotation: THREE.Quaternion | null;
+  /** Where the mouse was last. */
+  at: [number, number];
 }
+
+/** With Shift a pixel of the mouse turns by this angle [rad]. */
+const TURN = 0.008;
 
 export class Pull {
   figure: Figure | null = null;
@@ -55,7 +64,7 @@ export class Pull {
   tick(): void {
     if (this.held && this.unsent) {
       this.unsent = false;
-      this.events.pull(this.held.body, this.held.point, this.held.target);
+      this.events.pull(this.held.body, this.held.point, this.held.target, this.held.rotation);
     }
     if (this.hovering && !this.held && this.figure) {
       const event = this.hovering;
@@ -95,8 +104,9 @@ export class Pull {
       point: hit.point.clone().applyMatrix4(this.figure.worldOf(hit.body).invert()),
       plane: new THREE.Plane().setFromNormalAndCoplanarPoint(facing, hit.point),
       target: hit.point.clone(),
-      moved: false,
-      start: [event.clientX, event.clientY],
+      aside: new THREE.Vector3(),
+      rotation: null,
+      at: [event.clientX, event.clientY],
     };
     this.hovering = null;
     this.events.hover(null, 0, 0);
@@ -112,8 +122,27 @@ export class Pull {
     }
     if (event.pointerId !== held.pointer) return;
     this.aim(event);
-    if (this.ray.ray.intersectPlane(held.plane, held.target)) this.unsent = true;
+    const hit = this.ray.ray.intersectPlane(held.plane, new THREE.Vector3());
+    if (event.shiftKey && this.events.turns()) {
+      this.turn(held, event.clientX - held.at[0], event.clientY - held.at[1]);
+      if (hit) held.aside.subVectors(held.target, hit);
+    } else if (hit) {
+      held.target.addVectors(hit, held.aside);
+    }
+    held.at = [event.clientX, event.clientY];
+    this.unsent = true;
     this.stage.touch();
+  }
+
+  /** Turns what is held as a ball under the mouse would turn. */
+  private turn(held: Held, right: number, down: number): void {
+    const [x, y] = [new THREE.Vector3(), new THREE.Vector3()];
+    this.stage.camera.matrixWorld.extractBasis(x, y, new THREE.Vector3());
+    const axis = x.multiplyScalar(down).addScaledVector(y, right);
+    held.rotation ??= new THREE.Quaternion().setFromRotationMatrix(this.figure!.worldOf(held.body));
+    if (axis.lengthSq() === 0) return;
+    const angle = TURN * axis.length();
+    held.rotation.premultiply(new THREE.Quaternion().setFromAxisAngle(axis.normalize(), angle)).normalize();
   }
 
   private lift(event: PointerEvent): void {
