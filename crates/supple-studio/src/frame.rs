@@ -164,7 +164,9 @@ fn direction(shown: &Shown<'_>, out: &mut Bytes) {
     }
     told.asked.iter().chain(&told.residuals).for_each(|x| out.f32(*x));
     let goals = if control.mode == Mode::Off { &[] } else { control.goals.as_slice() };
-    out.u32(goals.len() as u32);
+    // A take that came from elsewhere may name bodies that are not there.
+    let goals = goals.iter().filter(|goal| goal.body.index() < shown.state.bodies.len());
+    out.u32(goals.clone().count() as u32);
     for goal in goals {
         let point = shown.state.bodies[goal.body.index()].pose().transform_point(goal.point);
         let (aim, at) = match goal.aim {
@@ -240,9 +242,9 @@ fn torque_in_joint(model: &Model, joint: &Joint, state: &State, load: Wrench) ->
     axes.conjugate() * (load.torque - lever.cross(load.force))
 }
 
-/// The pulled point in the world and the force of the pull, the law told at [`Drag`]: `k (target − p) + c (target velocity − v)`.
+/// The pulled point in the world and the force of the pull, the law told at [`Drag`]: `k (target − p) + c (target velocity − v)`. None of a body that is not there.
 fn pull(drag: &Drag, state: &State) -> (DVec3, DVec3) {
-    let body = &state.bodies[drag.body.index()];
+    let Some(body) = state.bodies.get(drag.body.index()) else { return (drag.target, DVec3::ZERO) };
     let point = body.pose().transform_point(drag.point);
     let stretch = drag.target - point;
     let closing = drag.target_velocity - body.velocity_at(drag.point);

@@ -31,9 +31,11 @@ impl Stage {
         let mut input = self.now.input.clone();
         input.control = told.control(model, &self.settings.control);
         input.grips.clear();
-        if told.mode != ModeTold::Off {
-            input.solver = directed(self.settings.solver);
-        }
+        input.solver = match told.mode {
+            ModeTold::Off if self.settings.control.mode != Mode::Off => self.undirected_by,
+            ModeTold::Off => self.settings.solver,
+            _ => directed(self.settings.solver),
+        };
         input
             .control
             .check(model)

@@ -68,7 +68,7 @@ pub enum Mode {
     /// Not at all: springs, motors and drives of the joints act.
     #[default]
     Off,
-    /// By goals of bones.
+    /// By goals of bones. Parts are then stepped by Euler's rule, as with keyframes and landing.
     Goals,
     /// By keyframes; by goals as far as the share of the keyframes is below 1.
     Keyframes,
@@ -487,6 +487,14 @@ impl Control {
         if keys.len() != times.len() * positions || !finite(keys) {
             return wrong("the keyframes".into(), "a key is not as long as the model's coordinates, or not finite");
         }
+        let are_rotations = |list: &[f64]| are_rotations(model, list, positions);
+        if !are_rotations(&self.pose) {
+            return wrong("the pose of the control".into(), "the rotation of a joint in it is not a unit quaternion");
+        }
+        if !are_rotations(keys) {
+            let what = "the rotation of a joint is not a unit quaternion, or more than half a turn from that of the key before it";
+            return wrong("the keyframes".into(), what);
+        }
         if !finite(times) || !times.is_sorted_by(|a, b| a < b) {
             return wrong("the keyframes".into(), "their times do not grow");
         }
@@ -512,10 +520,26 @@ impl Control {
     /// The keyframe of a state: its pose at its time. Returns the coordinates it was taken of.
     pub fn key(&mut self, model: &Model, state: &State) -> Coordinates {
         let coordinates = Coordinates::of(model, state);
-        if self.keyframes.rate == 0.0 {
+        if self.keyframes == Keyframes::default() {
             self.keyframes = Keyframes::new();
         }
         self.keyframes.insert(state.time, &coordinates);
         coordinates
     }
+}
+
+/// Whether the rotations of joints in a list of poses, each `positions` long, are unit quaternions, each on the same side as the one before.
+fn are_rotations(model: &Model, list: &[f64], positions: usize) -> bool {
+    let mut end = 0;
+    model.topology().nodes.iter().all(|node| {
+        let mask = node.joint.map_or(JointMask::FREE, |id| model.joint(id).mask);
+        end += mask.positions();
+        let at = end - 4.min(end);
+        let poses = list.chunks_exact(positions.max(1)).map(|pose| &pose[at..end]);
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let neighbours = poses.clone().zip(poses.clone().skip(1));
+        !mask.has_quaternion()
+            || (poses.clone().all(|q| (dot(q, q) - 1.0).abs() < 2e-3)
+                && neighbours.clone().all(|(a, b)| dot(a, b) > 0.0))
+    })
 }

@@ -20,6 +20,15 @@ pub struct Spline {
     above: Vec<f64>,
 }
 
+impl Spline {
+    /// Makes room for this many keys, whether or not they are needed yet.
+    pub fn fit(&mut self, keys: usize) {
+        for list in [&mut self.bend, &mut self.above] {
+            list.reserve(keys.saturating_sub(list.len()));
+        }
+    }
+}
+
 /// Value and first and second derivative at `time` of the spline through the keys: key k is `values[k · stride + offset]` at `times[k]`. There is at least one key,
 /// and times grow.
 pub fn evaluate(

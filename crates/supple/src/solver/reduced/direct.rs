@@ -223,7 +223,7 @@ impl Direct {
         }
     }
 
-    /// Whether a node's joint is told what to do: its springs and its motor rest.
+    /// Whether a node's joint is told what to do: its motor rests.
     pub(super) fn acts(&self, node: usize) -> bool {
         self.roles[node] == Role::Actuator
     }
@@ -435,6 +435,7 @@ impl Direct {
         let h = asked.h;
         let end = asked.state.time + asked.input.dt - asked.after;
         let stride = self.start.len();
+        self.spline.fit(keys.times.len());
         for (path, time) in self.path.iter_mut().zip([end - 2.0 * h, end - h, end]) {
             for (i, role) in self.roles.iter().enumerate() {
                 if *role != Role::Actuator {
@@ -591,6 +592,9 @@ impl Direct {
             // A limit acts when a critically damped spring would come to it no more slowly: it is reached without being passed.
             let ahead = 1.0 / control.gains.limit.sqrt();
             JointView::new(asked.model, asked.state, id).stops(|stop| {
+                if control.gains.limit == 0.0 {
+                    return;
+                }
                 let row = if recursion.is_flipped(i) { stop.b } else { stop.a };
                 let mut along = [0.0; 6];
                 for (k, along) in along.iter_mut().enumerate().take(rates.len()) {

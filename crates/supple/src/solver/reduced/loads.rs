@@ -19,7 +19,7 @@
 //! f = −X ρ,   ρ = B a₀ + Z f    ⇒    (1 + X Z) f = −X B a₀
 //! ```
 
-use super::recursion::Recursion;
+use super::recursion::{Given, Recursion};
 use super::spatial::Inertia;
 use crate::contact::penalty::{Place, Touch};
 use crate::forces::{self, Acting, Along, Derivatives, Force, Source};
@@ -263,7 +263,8 @@ pub(super) fn stop_softly(
         let node = coordinates.node_of_joint(stop.joint).expect(NO_LOOPS);
         let row = if recursion.is_flipped(node) { stop.b } else { stop.a };
         let rate = Wrench::new(row.linear, row.angular).power(recursion.joint_motion(node, &coordinates.rates));
-        if stop.gap + h * rate >= 0.0 {
+        let is_driven = recursion.given(node) == Given::Acceleration;
+        if is_driven || stop.gap + h * rate >= 0.0 {
             return;
         }
         let (inertia, omega) = (inertia(coordinates.rate_range(node).start), TAU * STOP_HERTZ);

@@ -217,8 +217,11 @@ fn advance(
     let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, direct, .. } = work;
     let mut direct =
         (input.control.mode != Mode::Off).then(|| direct.get_or_insert_with(|| Box::new(Direct::new(model))));
+    let mut settings = settings;
     if let Some(direct) = &mut direct {
         direct.assign(model, input);
+        // Commands are reckoned from the start of the part.
+        settings.integration = Integration::Euler;
     }
     let rests = |node: usize| direct.as_ref().is_some_and(|direct| direct.acts(node));
     // Flesh that is coupled loosely is no matter of the bodies.
