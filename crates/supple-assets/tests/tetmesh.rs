@@ -14,7 +14,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// File, nodes, tetrahedra.
-const MESHES: [(&str, usize, usize); 11] = [
+const MESHES: [(&str, usize, usize); 12] = [
     ("beam3_tet.veg", 208, 450),
     ("ball.vtk", 600, 2536),
     ("banana.vtk", 725, 2395),
@@ -26,6 +26,7 @@ const MESHES: [(&str, usize, usize); 11] = [
     ("cube_41_binary.msh", 14, 24),
     ("bar-186.msh", 86, 186),
     ("rod.msh", 630, 1722),
+    ("sphere1K.msh", 1760, 6851),
 ];
 
 #[test]
@@ -42,7 +43,7 @@ fn real_meshes_load() {
 #[test]
 fn real_meshes_fall_and_rest() {
     let Some(folder) = folder() else { return };
-    for name in ["beam3_tet.veg", "cube_41_binary.msh", "bar-186.msh", "single_tet.vtk"] {
+    for (name, ..) in MESHES {
         let (mut cage, _) = tetmesh::load(&folder.join(name)).unwrap();
         // 0.3 m across, a little above the ground
         let low = cage.nodes.iter().copied().fold(DVec3::INFINITY, DVec3::min);

@@ -461,3 +461,57 @@ fn flesh_at_rest_stays_at_rest_in_one_part() {
         assert!(still);
     }
 }
+
+#[test]
+fn flesh_rests_on_every_kind_of_obstacle_and_body() {
+    // All have their top at y = 0.
+    let corners: Vec<DVec3> =
+        (0..8).map(|k| DVec3::new((k & 1) as f64 - 0.5, f64::from(k >> 1 & 1) - 1.0, (k >> 2) as f64 - 0.5)).collect();
+    let (columns, rows) = (6, 5);
+    let field = HeightField { columns, rows, length_x: 1.3, length_z: 1.1, heights: vec![0.0; columns * rows] };
+    let (vertices, triangles) = field.surface();
+    let below = |shape: Shape| ObstacleSpec::new("below", ObstacleShape::Solid(shape));
+    let upright = Pose::new(glam::DQuat::from_rotation_z(std::f64::consts::FRAC_PI_2), DVec3::Y * -0.5);
+    let obstacles = [
+        ("half-space", Some(ObstacleSpec::floor("below", 0.0))),
+        ("box", Some(below(Shape::cuboid(1.0, 1.0, 1.0)).pose(Pose::at(DVec3::Y * -0.5)))),
+        ("cylinder", Some(below(Shape::cylinder(1.0, 0.5)).pose(upright))),
+        ("hull", Some(below(Shape::Hull { points: corners.clone() }))),
+        ("mesh", Some(ObstacleSpec::new("below", ObstacleShape::Mesh { vertices, triangles }))),
+        ("height field", Some(ObstacleSpec::new("below", ObstacleShape::HeightField(field)))),
+        ("body", None),
+    ];
+    for (solver, dt) in [(Solver::default(), 1.0 / 60.0), (Solver::Reduced(Reduced::default()), 5e-4)] {
+        for (name, obstacle) in &obstacles {
+            let mut builder = ModelBuilder::new();
+            match obstacle {
+                Some(obstacle) => {
+                    stone(&mut builder);
+                    builder.obstacle(obstacle.clone());
+                }
+                None => {
+                    // a hull that the world holds
+                    let hull = Shape::Hull { points: corners.clone() };
+                    let body = builder.body(BodySpec::new("hull").shape(hull, 1000.0));
+                    builder.joint(JointSpec::new("weld", JointMask::WELD, body, BodyRef::World));
+                }
+            }
+            let cage = block([2, 1, 2], DVec3::new(-0.1, 0.005, -0.1));
+            builder.flesh(FleshSpec { cage, surface: None, material: soft(1e5, 5.0), holds: Vec::new() });
+            let model = builder.build().unwrap();
+            let (mut state, mut work) = (model.start(), Work::new(&model));
+            let input = Input { contacts: Contacts::All, dt, solver, ..Input::default() };
+            let mut touching = 0;
+            for _ in 0..(1.0 / dt) as usize {
+                touching = step(&model, &input, &mut state, &mut work).unwrap().flesh_touching;
+            }
+            let all = nodes(&model, &state);
+            let low = all.iter().map(|p| p.y).fold(f64::INFINITY, f64::min);
+            let fastest = state.nodes.iter().map(|node| node.velocity.length()).fold(0.0, f64::max);
+            let aside = (all.iter().sum::<DVec3>() / all.len() as f64).reject_from(DVec3::Y).length();
+            // 10 cm of water press it in by 0.05 mm
+            let at = format!("{} on {name}: {low} m, {fastest} m/s, {aside} m aside", solver.name());
+            assert!(touching >= 9 && (-1e-3..0.0).contains(&low) && fastest < 0.01 && aside < 1e-3, "{at}");
+        }
+    }
+}

@@ -21,6 +21,7 @@ pub(crate) mod follow;
 mod manifold;
 mod pair;
 pub(crate) mod penalty;
+mod point;
 mod polytope;
 mod surface;
 

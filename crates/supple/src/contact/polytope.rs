@@ -52,6 +52,14 @@ impl Polytope {
         self
     }
 
+    /// The planes of its faces: outward normal, and height along it.
+    pub(super) fn planes(&self) -> impl Iterator<Item = (DVec3, f64)> {
+        self.faces.iter().map(|face| {
+            let corner = self.vertices[self.corners[face.start as usize] as usize];
+            (face.normal, face.normal.dot(corner))
+        })
+    }
+
     fn around(&self, vertex: u32) -> &[u32] {
         let (i, k) = (self.first_neighbour[vertex as usize], self.first_neighbour[vertex as usize + 1]);
         &self.neighbours[i as usize..k as usize]

@@ -60,7 +60,8 @@ pub(crate) fn attach(spec: FleshSpec, holders: &[BodyId]) -> Result<Attached, St
     }
     let whole = surface.is_none();
     let surface = surface.unwrap_or_else(|| cage.boundary());
-    if let Some(what) = surface.fault() {
+    // The boundary of a cage is closed as it is, though parts of it may meet along an edge.
+    if let Some(what) = surface.fault().filter(|_| !whole) {
         return Err(format!("its surface is wrong: {what}"));
     }
 

@@ -14,10 +14,10 @@
 //! is taken from the corners of the other.
 
 use super::{Embedded, Flesh};
-use crate::contact;
+use crate::contact::{self, Other};
 use crate::input::{Contacts, Input};
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{Body, BodyId, Model, ObstacleId, ObstacleShape, Shape, State};
+use crate::model::{Body, BodyId, Model, ObstacleId, State};
 use glam::{DMat3, DVec3};
 
 /// What a vertex may touch.
@@ -129,12 +129,14 @@ impl Touches {
             return;
         }
         flesh.surface_positions(nodes, &mut self.places);
+        let colliders = model.colliders();
         for (id, obstacle) in (0..).map(ObstacleId).zip(model.obstacles()) {
             let (pose, velocity) = contact::obstacle_motion(model, input, id, after);
             let friction = flesh.material.friction.min(obstacle.material.friction);
+            let shape = colliders.of_obstacle(id);
             for v in 0..self.places.len() {
                 let y = self.places[v];
-                let Some((gap, normal)) = obstacle_gap(&obstacle.shape, pose.inverse().transform_point(y)) else {
+                let Some((gap, normal)) = colliders.gap(shape, pose.inverse().transform_point(y), flesh.cell) else {
                     continue;
                 };
                 let normal = pose.rotation * normal;
@@ -146,23 +148,18 @@ impl Touches {
         if input.contacts != Contacts::All {
             return;
         }
-        for (i, body) in model.bodies().iter().enumerate() {
-            let id = BodyId(i as u32);
+        for (shape, owner) in colliders.owners() {
+            let Other::Body(id) = owner else { continue };
+            let body = model.body(id);
             if !may_touch(flesh, id, body) {
                 continue;
             }
-            let pose = state.bodies[i].pose();
+            let body_from_world = state.bodies[id.index()].pose().inverse();
             let friction = flesh.material.friction.min(body.material.friction);
-            for placed in &body.shapes {
-                let shape_from_world = pose.then(placed.body_from_shape).inverse();
-                for v in 0..self.places.len() {
-                    let local = shape_from_world.transform_point(self.places[v]);
-                    let Some((gap, normal)) = shape_gap(&placed.shape, local) else { continue };
-                    let in_body = |p: DVec3| placed.body_from_shape.transform_point(p);
-                    let normal_in_body = placed.body_from_shape.rotation * normal;
-                    let at = (in_body(local - normal * gap), normal_in_body, in_body(local));
-                    self.push(flesh, v, Side::Body(id), friction, at);
-                }
+            for v in 0..self.places.len() {
+                let local = body_from_world.transform_point(self.places[v]);
+                let Some((gap, normal)) = colliders.gap(shape, local, flesh.cell) else { continue };
+                self.push(flesh, v, Side::Body(id), friction, (local - normal * gap, normal, local));
             }
         }
         self.find_own(flesh);
@@ -444,62 +441,4 @@ fn outer(n: DVec3) -> DMat3 {
 
 fn velocity_at(velocity: Twist, pose: Pose, at: DVec3) -> DVec3 {
     velocity.at(at - pose.translation)
-}
-
-/// How far a point is outside an obstacle, and the way out; `None` for forms whose inside is not told.
-fn obstacle_gap(shape: &ObstacleShape, p: DVec3) -> Option<(f64, DVec3)> {
-    match shape {
-        ObstacleShape::HalfSpace => Some((p.y, DVec3::Y)),
-        ObstacleShape::Solid(shape) => shape_gap(shape, p),
-        ObstacleShape::HeightField(field) => {
-            // the triangle below, as a plane
-            let (nx, nz) = (field.columns as f64 - 1.0, field.rows as f64 - 1.0);
-            let (u, w) = ((p.x / field.length_x + 0.5) * nx, (p.z / field.length_z + 0.5) * nz);
-            if !(0.0..=nx).contains(&u) || !(0.0..=nz).contains(&w) {
-                return None;
-            }
-            let (i, k) = ((u as usize).min(field.columns - 2), (w as usize).min(field.rows - 2));
-            let (a, b, c) = (field.point(i, k), field.point(i + 1, k), field.point(i, k + 1));
-            let normal = (c - a).cross(b - a).normalize();
-            Some((normal.dot(p - a), normal))
-        }
-        ObstacleShape::Mesh { .. } => None,
-    }
-}
-
-/// The same for a solid.
-fn shape_gap(shape: &Shape, p: DVec3) -> Option<(f64, DVec3)> {
-    match *shape {
-        Shape::Sphere { radius } => Some(ball(p, radius)),
-        Shape::Capsule { length, radius } => {
-            let x = p.x.clamp(-0.5 * length, 0.5 * length);
-            Some(ball(p - DVec3::X * x, radius))
-        }
-        Shape::Cylinder { length, radius } => {
-            let across = DVec3::new(0.0, p.y, p.z);
-            let (side, end) = (across.length() - radius, p.x.abs() - 0.5 * length);
-            Some(if side > end {
-                (side, across.try_normalize().unwrap_or(DVec3::Y))
-            } else {
-                (end, DVec3::X * p.x.signum())
-            })
-        }
-        Shape::Cuboid { size } => {
-            let out = p.abs() - size * 0.5;
-            let k = if out.x >= out.y && out.x >= out.z {
-                0
-            } else if out.y >= out.z {
-                1
-            } else {
-                2
-            };
-            Some((out[k], DVec3::AXES[k] * p[k].signum()))
-        }
-        Shape::Hull { .. } | Shape::Mesh { .. } => None,
-    }
-}
-
-fn ball(p: DVec3, radius: f64) -> (f64, DVec3) {
-    let away = p.length();
-    (away - radius, p.try_normalize().unwrap_or(DVec3::Y))
 }

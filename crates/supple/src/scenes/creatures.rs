@@ -150,9 +150,11 @@ pub(super) fn worm(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     Ok(Scene::new(model, Script::Wave(wave)))
 }
 
+const BACK: [f32; 3] = [0.10, 0.24, 0.32];
 const FIN: [f32; 3] = [0.55, 0.22, 0.08];
 const FISH_BONES: usize = 7;
-const FISH_CELL: DVec3 = DVec3::new(0.135, 0.125, 0.075); // m
+const FISH_CELL: DVec3 = DVec3::new(0.14, 0.145, 0.075); // m
+const FISH_REACH: f64 = 0.075; // m
 
 /// A fish on a dock that beats its tail.
 pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
@@ -163,29 +165,39 @@ pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let at = |k: usize| height + DVec3::X * along[k];
     let bones: Vec<Bone> =
         (0..FISH_BONES).map(|k| Bone { name: format!("spine_{k}"), from: at(k), to: at(k + 1) }).collect();
-    let (back, fin) = ([0.16, 0.30, 0.36], FIN);
-    let mut limbs: Vec<Limb> = bones
-        .iter()
-        .enumerate()
-        .take(FISH_BONES - 1)
-        .map(|(k, bone)| {
-            Limb::new(&bone.name, bone.from, bone.to, tall[k], tall[k + 1]).flat(DVec3::Z, 0.52).colour(back)
-        })
-        .collect();
-    // a forked tail on the last bone
-    for up in [1.0, -1.0] {
-        let tip = at(7) + DVec3::new(0.095, 0.1 * up, 0.0);
-        limbs.push(Limb::new("spine_6", at(6), tip, 0.04, 0.034).flat(DVec3::Z, 0.55).colour(fin));
+    let mut limbs = Vec::new();
+    for (k, bone) in bones.iter().enumerate().take(FISH_BONES - 1) {
+        limbs.push(Limb::new(&bone.name, bone.from, bone.to, tall[k], tall[k + 1]).flat(DVec3::Z, 0.52).colour(BACK));
+        if (1..5).contains(&k) {
+            // a pale belly
+            let low = |k: usize| at(k) - DVec3::Y * (0.36 * tall[k]);
+            let limb = Limb::new(&bone.name, low(k), low(k + 1), 0.66 * tall[k], 0.66 * tall[k + 1]);
+            limbs.push(limb.flat(DVec3::Z, 0.6).colour([0.62, 0.66, 0.62]));
+        }
     }
-    // the fin of the back
-    let (low, high) = (at(3) + DVec3::new(0.02, 0.10, 0.0), at(3) + DVec3::new(0.10, 0.125, 0.0));
-    limbs.push(Limb::new("spine_3", low, high, 0.035, 0.02).flat(DVec3::Z, 0.5).colour(fin));
+    // Fins, by pieces: body, ends from the middle of the fish, half heights \[m\]. A forked tail, one on the back, one below.
+    let mut fin = |body: &str, from: (f64, f64), to: (f64, f64), radii: (f64, f64)| {
+        let [from, to] = [from, to].map(|(x, y)| height + DVec3::new(x, y, 0.0));
+        limbs.push(Limb::new(body, from, to, radii.0, radii.1).flat(DVec3::Z, 0.42).colour(FIN));
+    };
+    fin("spine_6", (0.25, 0.0), (0.31, 0.0), (0.034, 0.036));
+    for up in [1.0, -1.0] {
+        fin("spine_6", (0.30, 0.012 * up), (0.355, 0.068 * up), (0.036, 0.042));
+        fin("spine_6", (0.355, 0.068 * up), (0.41, 0.125 * up), (0.042, 0.026));
+    }
+    fin("spine_2", (-0.10, 0.09), (-0.05, 0.135), (0.045, 0.036));
+    fin("spine_3", (-0.05, 0.135), (0.06, 0.08), (0.036, 0.032));
+    fin("spine_4", (0.03, -0.07), (0.085, -0.105), (0.036, 0.028));
+    for side in [1.0, -1.0] {
+        let eye = |z: f64| height + DVec3::new(-0.31, 0.02, z * side);
+        limbs.push(Limb::new("spine_0", eye(0.032), eye(0.038), 0.017, 0.017).colour([0.01, 0.01, 0.012]));
+    }
     let recipe = Recipe {
         creature: Creature { limbs, blend: 0.006 },
-        spacing: DVec3::new(0.0245, 0.0245, 0.0185),
+        spacing: DVec3::new(0.0255, 0.0255, 0.0185),
         lattice: Lattice { cell: FISH_CELL, origin: height + DVec3::X * (0.25 * FISH_CELL.x), split: Split::Twelve },
         // fins are thin: their nodes are free
-        reach: |limb| if limb.colour == FIN { 0.02 } else { FISH_CELL.z },
+        reach: |limb| if limb.colour == BACK { FISH_REACH } else { 0.02 },
     };
     let mut builder = ModelBuilder::new();
     build(&mut builder, &recipe, &bones, |joint| joint.frame(upright()), parameters)?;

@@ -190,7 +190,7 @@ impl Soft {
     }
 }
 
-/// `2/ω` with a bound on the largest frequency ω: the largest sum of a row of `M⁻¹ K` [Gershgorin], with k₀ for all modes of an element.
+/// The longest stable part, with a bound on the largest frequency ω: the largest sum of a row of `M⁻¹ K` [Gershgorin], with k₀ for all modes of an element.
 fn longest(flesh: &Flesh) -> f64 {
     let mut rows = vec![0.0; flesh.start.len()];
     for element in &flesh.elements {
@@ -201,5 +201,38 @@ fn longest(flesh: &Flesh) -> f64 {
         }
     }
     let fastest = rows[..flesh.free].iter().zip(&flesh.masses).map(|(row, mass)| row / mass).fold(0.0, f64::max);
-    2.0 / fastest.sqrt()
+    stable_part(fastest.sqrt(), flesh.material.damping)
+}
+
+/// The longest part in which the explicit rule `v ← v − h (ω² x + γ v)`, `x ← x + h v` is stable: `h² ω² = 4 − 2γh`.
+fn stable_part(omega: f64, damping: f64) -> f64 {
+    // the root without a difference of large numbers
+    4.0 / (damping + (damping * damping + 4.0 * omega * omega).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_part_is_that_of_the_rule() {
+        // the oracle of a damped oscillator
+        let all: serde_json::Value = serde_json::from_str(include_str!("../../../tests/data/flesh.json")).unwrap();
+        for case in all["O9_damper"]["cases"].as_array().unwrap() {
+            let number = |name: &str| case[name].as_f64().unwrap();
+            let (omega, damping) = (number("w"), number("gam"));
+            let h = stable_part(omega, damping);
+            assert!((h / number("hmax_explicit") - 1.0).abs() < 1e-12, "{h}");
+            // the rule itself, a little below and above
+            for (share, bounded) in [(0.999, true), (1.001, false)] {
+                let (mut x, mut v, h) = (1.0f64, 0.0, share * h);
+                for _ in 0..100_000 {
+                    v -= h * (omega * omega * x + damping * v);
+                    x += h * v;
+                    x = x.clamp(-1e9, 1e9);
+                }
+                assert_eq!(x.abs() < 1.0, bounded, "{share}: {x}");
+            }
+        }
+    }
 }
