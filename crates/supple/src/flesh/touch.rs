@@ -447,7 +447,7 @@ fn velocity_at(velocity: Twist, pose: Pose, at: DVec3) -> DVec3 {
 }
 
 /// How far a point is outside an obstacle, and the way out; `None` for forms whose inside is not told.
-fn obstacle_gap(shape: &ObstacleShape, p: DVec3) -> Option<(f64, DVec3)> {
+pub(crate) fn obstacle_gap(shape: &ObstacleShape, p: DVec3) -> Option<(f64, DVec3)> {
     match shape {
         ObstacleShape::HalfSpace => Some((p.y, DVec3::Y)),
         ObstacleShape::Solid(shape) => shape_gap(shape, p),
@@ -468,7 +468,7 @@ fn obstacle_gap(shape: &ObstacleShape, p: DVec3) -> Option<(f64, DVec3)> {
 }
 
 /// The same for a solid.
-fn shape_gap(shape: &Shape, p: DVec3) -> Option<(f64, DVec3)> {
+pub(crate) fn shape_gap(shape: &Shape, p: DVec3) -> Option<(f64, DVec3)> {
     match *shape {
         Shape::Sphere { radius } => Some(ball(p, radius)),
         Shape::Capsule { length, radius } => {
