@@ -18,6 +18,7 @@ mod rig;
 pub mod robot;
 mod scene;
 mod skeleton;
+mod skin;
 pub mod tetmesh;
 pub mod urdf;
 mod xml;

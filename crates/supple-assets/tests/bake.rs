@@ -170,3 +170,75 @@ fn flesh_is_baked_as_morph_targets_to_the_tolerance() {
     }
     assert!(moved > 0.02, "{moved}");
 }
+
+/// A skinned mesh with morph targets: blended by the bones as every viewer does, each vertex is where the simulation had it.
+#[test]
+fn skin_is_baked_as_a_skinned_mesh_with_morph_targets() {
+    let scene = Scene::parse("tube:5").unwrap();
+    let skin = scene.model.skin().unwrap();
+    let steps = 45;
+    let settings = BakeSettings::default();
+    let baked = bake_scene(&scene.model, &record(&scene, steps), "simulated", &settings);
+    let (root, binary) = parts(&baked.bytes);
+    let mesh = root["meshes"].as_array().unwrap().iter().find(|m| m["name"] == "skin").unwrap();
+    let primitive = &mesh["primitives"][0];
+    let node = root["nodes"].as_array().unwrap().iter().find(|n| n["name"] == "skin").unwrap();
+    let binding = &root["skins"][node["skin"].as_u64().unwrap() as usize];
+    let joints: Vec<usize> =
+        binding["joints"].as_array().unwrap().iter().map(|j| j.as_u64().unwrap() as usize).collect();
+    let binds = floats(&root, &binary, &binding["inverseBindMatrices"]);
+    let weights = floats(&root, &binary, &primitive["attributes"]["WEIGHTS_0"]);
+    let first = floats(&root, &binary, &primitive["attributes"]["POSITION"]);
+    assert_eq!((first.len(), weights.len(), binds.len()), (3 * 292, 4 * 292, 16 * joints.len()));
+    let accessor = &root["accessors"][primitive["attributes"]["JOINTS_0"].as_u64().unwrap() as usize];
+    let view = &root["bufferViews"][accessor["bufferView"].as_u64().unwrap() as usize];
+    let from = view["byteOffset"].as_u64().unwrap() as usize;
+    let joint = |k: usize| u16::from_le_bytes(binary[from + 2 * k..from + 2 * k + 2].try_into().unwrap()) as usize;
+    let targets: Vec<Vec<f32>> = primitive["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| floats(&root, &binary, &target["POSITION"]))
+        .collect();
+    assert!((1..steps).contains(&targets.len()), "{}", targets.len());
+    let animation = &root["animations"][0];
+    let channels = animation["channels"].as_array().unwrap();
+    let channel = channels.iter().find(|c| c["target"]["path"] == "weights").unwrap();
+    let sampler = &animation["samplers"][channel["sampler"].as_u64().unwrap() as usize];
+    let (times, keys) = (floats(&root, &binary, &sampler["input"]), floats(&root, &binary, &sampler["output"]));
+
+    let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+    let mut places = Vec::new();
+    let mut moved = 0.0f64;
+    for frame in 0..=steps {
+        let t = state.time as f32;
+        let after = times.iter().position(|k| *k >= t - 1e-6).unwrap();
+        let before = after.saturating_sub(1);
+        let span = times[after] - times[before];
+        let u = if span > 0.0 { (t - times[before]) / span } else { 0.0 };
+        let weight = |k: usize| {
+            let [a, b] = [before, after].map(|key| keys[key * targets.len() + k]);
+            a + u * (b - a)
+        };
+        skin.positions(&state, &mut places);
+        for (v, place) in places.iter().enumerate() {
+            let morphed = supple::glam::DVec3::from_array(std::array::from_fn(|axis| {
+                let sum: f32 = (0..targets.len()).map(|k| weight(k) * targets[k][3 * v + axis]).sum();
+                moved = moved.max(f64::from(sum.abs()));
+                f64::from(first[3 * v + axis] + sum)
+            }));
+            let mut blended = supple::glam::DVec3::ZERO;
+            for i in 4 * v..4 * v + 4 {
+                let bind: [f32; 16] = binds[16 * joint(i)..16 * joint(i) + 16].try_into().unwrap();
+                let bind = supple::glam::Mat4::from_cols_array(&bind).as_dmat4();
+                let body = &state.bodies[joints[joint(i)]];
+                blended += body.pose().transform_point(bind.transform_point3(morphed)) * f64::from(weights[i]);
+            }
+            // the tolerance, and the rounding of metres as f32
+            assert!(blended.distance(*place) < 2.0 * settings.position, "frame {frame}, vertex {v}: {blended} {place}");
+        }
+        scene.direct(state.time, &mut input);
+        step(&scene.model, &input, &mut state, &mut work).unwrap();
+    }
+    assert!(moved > 1e-3, "{moved}");
+}

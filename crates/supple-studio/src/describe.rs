@@ -4,7 +4,7 @@ use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Solver, Stage};
+use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Skin, Solver, Stage};
 use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
 
 #[derive(Serialize)]
@@ -171,6 +171,41 @@ fn flesh(flesh: &Flesh) -> FleshLine {
     }
 }
 
+/// Skin as the page draws flesh: its layer is the cage, its vertices are corners of it.
+fn skin(skin: &Skin, model: &Model) -> FleshLine {
+    let n = skin.nodes();
+    let mut start = Vec::new();
+    skin.layer_positions(&model.start(), &mut start);
+    // a tetrahedron for each vertex, and which corner of it the vertex is; one of no volume where the layer has none
+    let mut elements = skin.layer.tets.clone();
+    let mut corner: Vec<Option<(u32, usize)>> = vec![None; n];
+    for (t, tet) in skin.layer.tets.iter().enumerate() {
+        for (k, &i) in tet.iter().enumerate().filter(|(_, i)| (**i as usize) < n) {
+            corner[i as usize].get_or_insert((t as u32, k));
+        }
+    }
+    let mut own = |v: usize| {
+        corner[v].unwrap_or_else(|| {
+            elements.push([v as u32; 4]);
+            (elements.len() as u32 - 1, 0)
+        })
+    };
+    let corners: Vec<(u32, usize)> = (0..n).map(&mut own).collect();
+    FleshLine {
+        free: n,
+        start: start.iter().flat_map(|p| p.to_array()).collect(),
+        masses: skin.masses.iter().copied().chain(std::iter::repeat_n(0.0, n)).collect(),
+        tets: corners.iter().map(|(t, _)| *t).collect(),
+        weights: corners
+            .iter()
+            .flat_map(|(_, k)| std::array::from_fn::<f64, 4, _>(|i| f64::from(u8::from(i == *k))))
+            .collect(),
+        elements: elements.into_iter().flatten().collect(),
+        triangles: skin.triangles.iter().flatten().copied().collect(),
+        colours: skin.colours.iter().flatten().copied().collect(),
+    }
+}
+
 #[derive(Serialize)]
 struct NoteLine<'a> {
     code: &'a str,
@@ -229,7 +264,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         controls: scene.controls(),
         floor: floor(model),
         meshes: dress.meshes.iter().map(mesh).collect(),
-        flesh: model.flesh().map(flesh),
+        flesh: model.flesh().map(flesh).or_else(|| model.skin().map(|own| skin(own, model))),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
         scenes: scenes.collect(),

@@ -142,6 +142,9 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     if let Some(flesh) = model.flesh() {
         flesh.positions(state, &mut nodes);
     }
+    if let Some(skin) = model.skin() {
+        skin.layer_positions(state, &mut nodes);
+    }
     out.u32(nodes.len() as u32);
     nodes.into_iter().for_each(|node| out.vec3(node));
     direction(shown, &mut out);

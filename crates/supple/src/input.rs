@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Model, ServoTarget};
+use crate::skin::{Ball, Grab, SkinSettings};
 use crate::solver::Solver;
 use glam::{DQuat, DVec3};
 
@@ -37,6 +38,12 @@ pub struct Input {
     pub contacts: Contacts,
     /// How flesh and bones are solved.
     pub flesh: FleshCoupling,
+    /// How skin is solved.
+    pub skin: SkinSettings,
+    /// Balls that poke the skin.
+    pub balls: Vec<Ball>,
+    /// Vertices of the skin that are pulled.
+    pub grabs: Vec<Grab>,
     /// By obstacle: its pose at the end of the step and its velocity, linear part that of its origin. Missing or `None`: it
     /// stands where it was built.
     pub obstacles: Vec<Option<Target>>,
@@ -177,6 +184,9 @@ impl Default for Input {
             wrenches: Vec::new(),
             contacts: Contacts::default(),
             flesh: FleshCoupling::default(),
+            skin: SkinSettings::default(),
+            balls: Vec::new(),
+            grabs: Vec::new(),
             obstacles: Vec::new(),
             control: Control::default(),
         }
@@ -201,6 +211,9 @@ impl Input {
             wrenches,
             contacts,
             flesh,
+            skin,
+            balls,
+            grabs,
             obstacles,
             control,
         } = other;
@@ -211,7 +224,9 @@ impl Input {
         self.drags.clone_from(drags);
         self.grips.clone_from(grips);
         self.wrenches.clone_from(wrenches);
-        (self.contacts, self.flesh) = (*contacts, *flesh);
+        (self.contacts, self.flesh, self.skin) = (*contacts, *flesh, *skin);
+        self.balls.clone_from(balls);
+        self.grabs.clone_from(grabs);
         self.obstacles.clone_from(obstacles);
         self.control.copy_from(control);
     }

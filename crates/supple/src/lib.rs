@@ -39,6 +39,7 @@ pub mod measure;
 pub mod model;
 pub mod scenes;
 mod servo;
+pub mod skin;
 pub mod solver;
 pub mod step;
 pub mod timeline;
@@ -57,6 +58,7 @@ pub use model::{
     Shape, SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use scenes::{Ending, Motion, Scene, SceneError};
+pub use skin::{PoseMap, Skin, SkinBone, SkinMaterial, SkinSettings, SkinSpec};
 pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, ContactLaw, Impulse, Reduced, Solver, Tree, TreeScheme};
 pub use step::{Cause, CrowdError, Report, StepError, Trouble, Work, assemble, step, step_crowd};

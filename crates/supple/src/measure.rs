@@ -15,7 +15,7 @@ pub struct Energy {
     pub gravity: f64,
     /// Of joint springs, limits, anchor springs, trackers and drags. Servo motors are not counted: they are actuators.
     pub springs: f64,
-    /// Of flesh.
+    /// Of flesh or skin.
     pub flesh: f64,
 }
 
@@ -33,13 +33,20 @@ pub fn kinetic_energy(model: &Model, state: &State) -> f64 {
         0.5 * (body.mass * v.length_squared() + w.dot(turned_inertia(s.orientation, body.inertia) * w))
     };
     let flesh = nodes(model, state).map(|(mass, node)| 0.5 * mass * node.velocity.length_squared());
-    model.bodies().iter().zip(&state.bodies).map(one).sum::<f64>() + flesh.sum::<f64>()
+    let skin = vertices(model, state).into_iter().map(|(mass, _, v)| 0.5 * mass * v.length_squared());
+    model.bodies().iter().zip(&state.bodies).map(one).sum::<f64>() + flesh.sum::<f64>() + skin.sum::<f64>()
 }
 
 /// The free nodes of the flesh with their masses \[kg\].
 fn nodes<'a>(model: &'a Model, state: &'a State) -> impl Iterator<Item = (f64, &'a NodeState)> {
     let masses = model.flesh().map_or(&[][..], |flesh| &flesh.masses);
     masses.iter().copied().zip(&state.nodes)
+}
+
+/// Masses, places and velocities of the skin's vertices \[kg, m, m/s\].
+fn vertices(model: &Model, state: &State) -> Vec<(f64, DVec3, DVec3)> {
+    let Some(skin) = model.skin() else { return Vec::new() };
+    skin.masses.iter().zip(skin.motion(state)).map(|(&mass, (x, v))| (mass, x, v)).collect()
 }
 
 /// The energy of `state` under `input`.
@@ -56,6 +63,10 @@ pub fn energy(model: &Model, input: &Input, state: &State) -> Energy {
         let mut positions = Vec::new();
         flesh.positions(state, &mut positions);
         e.flesh = flesh.elastic_energy(&positions);
+    }
+    if let Some(skin) = model.skin() {
+        e.flesh = skin.elastic_energy(state);
+        e.gravity -= vertices(model, state).iter().map(|(mass, x, _)| mass * input.gravity.dot(*x)).sum::<f64>();
     }
     e
 }
@@ -123,6 +134,10 @@ pub fn momentum(model: &Model, state: &State) -> Momentum {
     for (mass, node) in nodes(model, state) {
         m.linear += node.velocity * mass;
         m.angular += node.position.cross(node.velocity * mass);
+    }
+    for (mass, x, v) in vertices(model, state) {
+        m.linear += v * mass;
+        m.angular += x.cross(v * mass);
     }
     m
 }

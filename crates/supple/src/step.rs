@@ -9,9 +9,11 @@ use crate::input::{FleshCoupling, Grip, Input, Target};
 use crate::maths::Wrench;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::servo;
+use crate::skin::{self, Skin, SkinWork};
 use crate::solver::assembly::{Assembly, AssemblyReport};
 use crate::solver::{Solver, assembly, impulse, reduced, tree};
 use crate::watch::{Notes, Stage, StageNanos, Watch};
+use glam::DVec3;
 
 /// What a step measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -273,6 +275,7 @@ pub struct Work {
     reduced: Option<Box<reduced::ReducedWork>>,
     loose: Option<Box<Loose>>,
     together: Option<Box<Together>>,
+    skin: Option<Box<SkinWork>>,
     /// The state at the start of a step of several parts.
     saved: State,
     /// The state at the start of a part.
@@ -295,6 +298,7 @@ impl Work {
             reduced: None,
             loose: None,
             together: None,
+            skin: None,
             saved: model.start(),
             part_start: model.start(),
             governed: servo::any_integral(model).then(Box::default),
@@ -321,6 +325,21 @@ impl Work {
     /// Length of the part that [`joint_impulses`](Work::joint_impulses) are of \[s\]: divided by it, they are mean forces and torques.
     pub fn impulse_time(&self) -> f64 {
         self.notes.part
+    }
+
+    /// The vertices of the skin that something pressed on in the last part of the last step, and the forces \[N\].
+    pub fn skin_pressures(&self) -> &[(u32, DVec3)] {
+        self.skin.as_ref().map_or(&[], |skin| &skin.pressures)
+    }
+
+    /// By body: whether the triangles of its skin were looked at for contacts in the last search, or pruned.
+    pub fn skin_looked(&self) -> &[bool] {
+        self.skin.as_ref().map_or(&[], |skin| &skin.search.looked)
+    }
+
+    /// Iterations of conjugate gradients in the last solution of the skin, when it is solved so.
+    pub fn skin_iterations(&self) -> usize {
+        self.skin.as_ref().map_or(0, |skin| skin.gradient_iterations())
     }
 
     /// The contacts of the last part of the last step, as found at its start.
@@ -372,6 +391,8 @@ impl Failure {
 
 /// More parts than this are a slip of the pen.
 const MAX_SUBSTEPS: u32 = 10_000;
+/// So are more refinements of skin.
+const MAX_REFINEMENTS: u32 = 100;
 /// How often a failed part may be halved.
 pub(crate) const MAX_HALVINGS: u32 = 6;
 
@@ -579,6 +600,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     if !alike
         || touching
         || model.flesh().is_some()
+        || model.skin().is_some()
         || work.governed.is_some()
         || !tree::goes_in_lanes(settings)
         || inputs[0].substeps > 1
@@ -659,6 +681,16 @@ fn solve_bodies(
     work.notes.impulses.clear();
     work.notes.part = span.h;
     let contacts = contact::detect(model, input, state, part, &mut work.contacts);
+    if let Some(skin) = model.skin() {
+        let own = work.skin.get_or_insert_with(|| Box::new(SkinWork::new(model, skin)));
+        work.part_start.clone_from(state);
+        let done = skin::substep((model, skin), input, contacts, span, state, own, &mut work.notes);
+        match done {
+            Ok(_) => state.last_dt = span.h,
+            Err(_) => state.clone_from(&work.part_start),
+        }
+        return done;
+    }
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => {
@@ -751,7 +783,7 @@ fn check_sizes(model: &Model, state: &State) -> Result<(), StepError> {
     for (what, found, expected) in [
         ("bodies", state.bodies.len(), model.bodies().len()),
         ("joints", state.joints.len(), model.joints().len()),
-        ("nodes", state.nodes.len(), model.flesh().map_or(0, |flesh| flesh.free)),
+        ("nodes", state.nodes.len(), model.nodes()),
     ] {
         if found != expected {
             return Err(StepError::Mismatch { what, found, expected });
@@ -870,6 +902,20 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
     }
     check_grips(model, &input.grips)?;
     input.control.check(model)?;
+    if input.skin.refinements > MAX_REFINEMENTS {
+        return wrong("skin".into(), "there are more than 100 refinements");
+    }
+    if let Some(i) = input.balls.iter().position(|ball| !ball.is_sound()) {
+        return wrong(format!("ball {i}"), "its radius is not above 0 or a number is not finite");
+    }
+    for (i, grab) in input.grabs.iter().enumerate() {
+        if grab.vertex as usize >= model.skin().map_or(0, Skin::nodes) {
+            return wrong(format!("grab {i}"), "the skin has no such vertex");
+        }
+        if !(grab.target.is_finite() && scale(grab.stiffness) && scale(grab.damping)) {
+            return wrong(format!("grab {i}"), "a number is negative or not finite");
+        }
+    }
     for (i, (body, wrench)) in input.wrenches.iter().enumerate() {
         if body.index() >= model.bodies().len() {
             return wrong(format!("wrench {i}"), "its body does not exist");

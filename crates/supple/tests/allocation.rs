@@ -124,6 +124,30 @@ fn assembly_allocates_nothing() {
     assert_eq!(of_scene("chain:5,stiffness=0", slot, adjust), 0);
 }
 
+/// What was touched before is touched again without a new allocation.
+#[test]
+fn skin_allocates_nothing() {
+    let slot = take_slot();
+    for name in ["tube:5", "tube:2,map=linear", "snake"] {
+        for skin in [SkinSettings::default(), SkinSettings::PUBLISHED] {
+            let scene = Scene::parse(name).unwrap();
+            let mut input = Input { skin, ..scene.input.clone() };
+            let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+            let mut touched = 0;
+            let mut run = |state: &mut State| {
+                for _ in 0..STEPS {
+                    scene.direct(state.time, &mut input);
+                    touched = touched.max(step(&scene.model, &input, state, &mut work).unwrap().flesh_touching);
+                }
+            };
+            run(&mut state);
+            state.clone_from(&scene.state);
+            assert_eq!(allocations(slot, || run(&mut state)), 0, "{name} {skin:?}");
+            assert!(touched > 3, "{name}: {touched}");
+        }
+    }
+}
+
 #[test]
 fn flesh_allocates_nothing() {
     let slot = take_slot();

@@ -7,7 +7,7 @@ use crate::recording::Recording;
 use crate::{Character, Note};
 use glam::{DAffine3, DQuat, DVec3};
 use serde_json::{Value, json};
-use supple::{BodyId, Flesh, Model, Pose};
+use supple::{BodyId, Model, Pose, Skin};
 
 /// How exactly a bake follows the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,8 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
     let mut channels = Vec::new();
     for (i, body) in model.bodies().iter().enumerate() {
         // bones lie within their flesh
-        let is_bone = model.flesh().is_some_and(|flesh| flesh.bones.contains(&Some(BodyId(i as u32))));
+        let in_skin = model.skin().is_some_and(|skin| skin.bones.binary_search(&(i as u32)).is_ok());
+        let is_bone = in_skin || model.flesh().is_some_and(|flesh| flesh.bones.contains(&Some(BodyId(i as u32))));
         let mesh = if is_bone { solids::Mesh::default() } else { solids::of_body(body) };
         let start = body.start;
         let mut node = json!({
@@ -119,7 +120,12 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
         channels.push(translation_channel(i, &recording.times, &translations, settings.position));
     }
     if let Some(flesh) = model.flesh() {
-        channels.extend(add_flesh(&mut root, &mut binary, flesh, recording, settings));
+        let surface = SoftSurface { triangles: &flesh.surface.triangles, colours: &flesh.surface.colours, skin: None };
+        channels.extend(add_soft(&mut root, &mut binary, &surface, recording, settings));
+    }
+    if let Some(skin) = model.skin() {
+        let surface = SoftSurface { triangles: &skin.triangles, colours: &skin.colours, skin: Some(skin) };
+        channels.extend(add_soft(&mut root, &mut binary, &surface, recording, settings));
     }
     if root["meshes"].as_array().is_some_and(Vec::is_empty) {
         // A list that is there must not be empty.
@@ -130,22 +136,31 @@ pub fn bake_scene(model: &Model, recording: &Recording, name: &str, settings: &B
     Baked { bytes: glb(&root, binary), notes: Vec::new() }
 }
 
-/// Adds the surface of flesh as a node with morph targets; returns the channel of their weights, if it changes at all. Half of the tolerance is for the
+/// A surface that is soft.
+struct SoftSurface<'m> {
+    triangles: &'m [[u32; 3]],
+    colours: &'m [[f32; 3]],
+    /// What bones carry it, after its morph targets.
+    skin: Option<&'m Skin>,
+}
+
+/// Adds the surface of flesh or skin as a node with morph targets; returns the channel of their weights, if it changes at all. Half of the tolerance is for the
 /// targets, half for the keys.
-fn add_flesh(
+fn add_soft(
     root: &mut Value,
     binary: &mut Vec<u8>,
-    flesh: &Flesh,
+    surface: &SoftSurface<'_>,
     recording: &Recording,
     settings: &BakeSettings,
 ) -> Option<Channel> {
-    let (surface, vertices) = (&flesh.surface, flesh.surface.vertices.len());
-    if vertices == 0 || recording.surface.is_empty() {
+    if recording.times.is_empty() || recording.surface.is_empty() {
         return None;
     }
+    let vertices = recording.surface.len() / recording.times.len();
+    let name = if surface.skin.is_some() { "skin" } else { "flesh" };
     let morphs = soft::morphs(&recording.surface, vertices, 0.5 * settings.position);
     let all_normals: Vec<DVec3> =
-        recording.surface.chunks_exact(vertices).flat_map(|frame| soft::normals(frame, &surface.triangles)).collect();
+        recording.surface.chunks_exact(vertices).flat_map(|frame| soft::normals(frame, surface.triangles)).collect();
     let turned = morphs.fit(&all_normals, vertices);
     let flat = |list: &[DVec3]| list.iter().flat_map(|p| p.as_vec3().to_array()).collect::<Vec<f32>>();
     let mut add = |list: &[DVec3], bounds: Bounds| push_floats(root, binary, &flat(list), 3, Some(34962), bounds);
@@ -162,26 +177,61 @@ fn add_flesh(
         let colours: Vec<f32> = surface.colours.iter().flatten().copied().collect();
         attributes["COLOR_0"] = push_floats(root, binary, &colours, 3, Some(34962), Bounds::Untold).into();
     }
-    let indices = push_indices(root, binary, &surface.triangles);
+    if let Some(skin) = surface.skin {
+        let (joints, weights) = add_influences(root, binary, skin);
+        attributes["JOINTS_0"] = joints.into();
+        attributes["WEIGHTS_0"] = weights.into();
+    }
+    let indices = push_indices(root, binary, surface.triangles);
     let material = push(
         root,
         "materials",
         json!({
-            "name": "flesh",
+            "name": name,
             "pbrMetallicRoughness": { "metallicFactor": 0.0, "roughnessFactor": 0.6 },
         }),
     );
     let mut primitive = json!({ "attributes": attributes, "indices": indices, "material": material });
-    let mut mesh = json!({ "name": "flesh" });
+    let mut mesh = json!({ "name": name });
     if !targets.is_empty() {
         primitive["targets"] = targets.into();
         mesh["weights"] = json!(vec![0.0; morphs.targets.len()]);
     }
     mesh["primitives"] = json!([primitive]);
     let mesh = push(root, "meshes", mesh);
-    let node = push(root, "nodes", json!({ "name": "flesh", "mesh": mesh }));
+    let mut node = json!({ "name": name, "mesh": mesh });
+    if let Some(skin) = surface.skin {
+        node["skin"] = add_binding(root, binary, skin).into();
+    }
+    let node = push(root, "nodes", node);
     root["scenes"][0]["nodes"].as_array_mut()?.push(node.into());
     (!morphs.targets.is_empty()).then(|| morphs.channel(node, &recording.times, 0.5 * settings.position))
+}
+
+/// The bodies that each vertex follows and their shares, as accessors.
+fn add_influences(root: &mut Value, binary: &mut Vec<u8>, skin: &Skin) -> (usize, usize) {
+    let joint_of = |body: u32| skin.bones.binary_search(&body).unwrap_or(0) as u16;
+    let joints: Vec<u8> = skin.influences.iter().flatten().flat_map(|i| joint_of(i.body).to_le_bytes()).collect();
+    let view = push_view(root, binary, &joints, Some(34962));
+    let count = skin.influences.len();
+    let accessor = json!({ "bufferView": view, "componentType": 5123, "count": count, "type": "VEC4" });
+    let joints = push(root, "accessors", accessor);
+    let weights: Vec<f32> = skin.influences.iter().flatten().map(|i| i.weight as f32).collect();
+    (joints, push_floats(root, binary, &weights, 4, Some(34962), Bounds::Untold))
+}
+
+/// The skin of a mesh: its joints are the nodes of bodies, bound in the rest pose.
+fn add_binding(root: &mut Value, binary: &mut Vec<u8>, skin: &Skin) -> usize {
+    let bind = |&body: &u32| {
+        let pose = skin.body_from_rest[body as usize];
+        glam::DMat4::from_rotation_translation(pose.rotation, pose.translation).as_mat4().to_cols_array()
+    };
+    let numbers: Vec<f32> = skin.bones.iter().flat_map(bind).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let view = push_view(root, binary, &bytes, None);
+    let accessor = json!({ "bufferView": view, "componentType": 5126, "count": skin.bones.len(), "type": "MAT4" });
+    let matrices = push(root, "accessors", accessor);
+    push(root, "skins", json!({ "joints": skin.bones, "inverseBindMatrices": matrices }))
 }
 
 /// A node's place in its parent over time.

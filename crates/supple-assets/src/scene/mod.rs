@@ -8,15 +8,16 @@ use crate::rig::Rig;
 use crate::{Character, FileError, Imported, JointFrom, SpringFrom, Turn};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
-use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile};
+use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile, SkinEdit};
 use std::ops::Range as Span;
 use std::path::Path;
 use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
+use supple::skin::Depth;
 use supple::{
-    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse,
-    TrackerId,
+    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, PoseMap, Range, Scene, Shape, SkinMaterial, State,
+    SwingEllipse, TrackerId,
 };
 
 /// The JSON schema of scene files, for editors.
@@ -173,6 +174,20 @@ fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileErro
     Ok(())
 }
 
+/// The usual material with what an entry tells.
+fn skin_material(edit: &SkinEdit) -> SkinMaterial {
+    let usual = SkinMaterial::default();
+    SkinMaterial {
+        young: edit.stiffness.unwrap_or(usual.young),
+        density: edit.density.unwrap_or(usual.density),
+        depth: edit.depth.map_or(usual.depth, Depth::Metres),
+        damping: edit.damping.unwrap_or(usual.damping),
+        mass_scale: edit.mass_scale.unwrap_or(usual.mass_scale),
+        friction: edit.friction.unwrap_or(usual.friction),
+        ..usual
+    }
+}
+
 fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
     let shape = match (edit.cuboid, edit.sphere, edit.capsule) {
         (Some([x, y, z]), None, None) => Shape::cuboid(x, y, z),
@@ -279,6 +294,22 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
 fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Imported, FileError> {
     let mut imported = character.imported(&text.path.to_string_lossy())?;
     imported.source = text.path.to_owned();
+    if let Some((first, _)) = file.skin.first_key_value() {
+        for pattern in file.skin.keys() {
+            if !character.rig.bones.iter().any(|bone| fits(pattern.get_ref(), &bone.name)) {
+                let what = format!("no bone fits \"{}\"", pattern.get_ref());
+                return Err(text.wrong(pattern.span(), what, "`supple inspect` of the character lists its bones"));
+            }
+        }
+        let flesh = |bone: &str| {
+            let edits = file.skin.iter().filter(|(pattern, _)| fits(pattern.get_ref(), bone));
+            edits.fold(None, |_, (_, edit)| Some(skin_material(edit)))
+        };
+        imported = imported.with_skin(&flesh, PoseMap::default()).map_err(|what| {
+            text.wrong(first.span(), format!("the character gets no skin: {what}"), "correct the values or the mesh")
+        })?;
+        imported.source = text.path.to_owned();
+    }
     let input = &mut imported.scene.input;
     let simulation = &file.simulation;
     if let Some(told) = &simulation.dt {

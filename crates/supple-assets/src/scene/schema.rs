@@ -15,6 +15,10 @@ pub(crate) struct SceneFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BoneChange>")]
     pub(crate) bones: BTreeMap<Spanned<String>, BoneChange>,
+    /// Soft skin of bones, by name as in `bones`: bones that no entry fits have none. Later entries in the order of names win.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, SkinEdit>")]
+    pub(crate) skin: BTreeMap<Spanned<String>, SkinEdit>,
     /// The floor; under the lowest vertex unless told.
     #[schemars(with = "Option<FloorEdit>")]
     pub(crate) floor: Option<Spanned<FloorEdit>>,
@@ -76,6 +80,24 @@ pub struct BoneChange {
     pub swing: Option<[f64; 2]>,
     /// Range of a ball's twist, in degrees.
     pub twist: Option<[f64; 2]>,
+}
+
+/// What the skin of bones is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SkinEdit {
+    /// Thickness of the soft layer in metres; 0.4 of half the way through the body unless told.
+    pub(crate) depth: Option<f64>,
+    /// Young's modulus in Pa; 100,000 unless told.
+    pub(crate) stiffness: Option<f64>,
+    /// Density in kg/m³; 1,000 unless told.
+    pub(crate) density: Option<f64>,
+    /// Damping against the bones in 1/s; 10 unless told.
+    pub(crate) damping: Option<f64>,
+    /// Multiplies the mass of the surface: more makes it wobble.
+    pub(crate) mass_scale: Option<f64>,
+    /// Coefficient of friction; 0.5 unless told.
+    pub(crate) friction: Option<f64>,
 }
 
 /// A kind of joint.

@@ -11,6 +11,7 @@ mod hand;
 mod loops;
 mod peak;
 mod servo;
+mod skin;
 mod stiffness;
 mod trees;
 mod trial;
@@ -65,12 +66,18 @@ enum Name {
     Finger(creatures::CreatureArgs),
     /// Flesh of every stiffness from flattened, scrambled and stretched starts, at steps of every size
     Flesh(flesh::FleshArgs),
+    /// Time per step of characters in soft skin, by what is done [Galoppo 2007, table 1]
+    Skin(skin::SkinArgs),
+    /// Error of the condensed skeleton against the coupled solution, by refinements [Galoppo 2007, §5.1]
+    Condensation(skin::SkinArgs),
+    /// Tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]
+    Tubes(skin::SkinArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 17] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -88,6 +95,12 @@ const NAMES: [(&str, &str); 14] = [
     ("fish", "time per step of a fish in flesh, explicit and implicit [Kim 2008, table 2]"),
     ("finger", "time per step of a finger in flesh, explicit and implicit [Kim 2008, table 2]"),
     ("flesh", "flesh of every stiffness from flattened, scrambled and stretched starts, at steps of every size"),
+    ("skin", "time per step of characters in soft skin, by what is done [Galoppo 2007, table 1]"),
+    (
+        "condensation",
+        "error of the condensed skeleton against the coupled solution, by refinements [Galoppo 2007, §5.1]",
+    ),
+    ("tubes", "tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]"),
 ];
 
 /// Runs a bench, or lists them.
@@ -107,6 +120,9 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Fish(args)) => creatures::run("fish", args, terminal),
         Some(Name::Finger(args)) => creatures::run("finger", args, terminal),
         Some(Name::Flesh(args)) => flesh::run(args, terminal),
+        Some(Name::Skin(args)) => skin::run(args, terminal),
+        Some(Name::Condensation(args)) => skin::run_condensation(args, terminal),
+        Some(Name::Tubes(args)) => skin::run_tubes(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }

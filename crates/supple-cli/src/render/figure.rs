@@ -7,7 +7,7 @@ use super::solids::{self, Mesh};
 use super::stage::{Finish, Paint, linear};
 use clap::ValueEnum;
 use supple::glam::{DVec3, Vec3};
-use supple::{Flesh, Model, ObstacleShape, Pose, Shape};
+use supple::{Flesh, Model, ObstacleShape, Pose, Shape, Skin};
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,11 +28,17 @@ const BONE: u32 = 0xf59e0b;
 const JOINT: u32 = 0x2563a8;
 const OBSTACLE: u32 = 0xb9b4ab;
 
-/// A part of the figure: triangles that move with a body.
+/// What carries a part.
+#[derive(Clone, Copy, Debug)]
+enum On {
+    Body(usize),
+    Obstacle(usize),
+}
+
+/// A part of the figure: triangles that move with a body or an obstacle.
 #[derive(Debug)]
 struct Part {
-    /// `None` stands still.
-    body: Option<usize>,
+    on: On,
     body_from_part: Pose,
     mesh: Mesh,
     paint: Paint,
@@ -50,15 +56,18 @@ impl Figure {
         let colours = limb_colours(model);
         let mut figure = Figure::default();
         for (k, body) in model.bodies().iter().enumerate() {
+            if model.skin().is_some_and(|skin| skin.bones.binary_search(&(k as u32)).is_ok()) {
+                continue; // it lies within its skin
+            }
             for placed in &body.shapes {
                 let paint = Paint { colour: colours[k], finish: Finish::Solid };
                 let mesh = solids::mesh(&placed.shape, &sides);
-                figure.parts.push(Part { body: Some(k), body_from_part: placed.body_from_shape, mesh, paint });
+                figure.parts.push(Part { on: On::Body(k), body_from_part: placed.body_from_shape, mesh, paint });
             }
         }
         // The ground is drawn without end: it stands for the half-spaces.
         let paint = Paint { colour: linear(OBSTACLE), finish: Finish::Solid };
-        for obstacle in model.obstacles() {
+        for (k, obstacle) in model.obstacles().iter().enumerate() {
             let mesh = match &obstacle.shape {
                 ObstacleShape::HalfSpace => continue,
                 // Sharp edges: they are what is stumbled over.
@@ -70,7 +79,7 @@ impl Figure {
                 }
                 ObstacleShape::Mesh { vertices, triangles } => solids::creased(vertices, triangles),
             };
-            figure.parts.push(Part { body: None, body_from_part: obstacle.pose, mesh, paint });
+            figure.parts.push(Part { on: On::Obstacle(k), body_from_part: Pose::IDENTITY, mesh, paint });
         }
         figure
     }
@@ -87,7 +96,7 @@ impl Figure {
                 let Some(direction) = (bone.to - bone.from).try_normalize() else { continue };
                 let rotation = supple::glam::DQuat::from_rotation_arc(along, direction);
                 let body_from_part = Pose::new(rotation, bone.from);
-                figure.parts.push(Part { body: Some(bone.body), body_from_part, mesh, paint });
+                figure.parts.push(Part { on: On::Body(bone.body), body_from_part, mesh, paint });
             }
         }
         if layers.contains(&Layer::Joints) {
@@ -100,7 +109,7 @@ impl Figure {
                 let mut add = |shape: &Shape, at: Pose| {
                     let mesh = solids::mesh(shape, &sides);
                     let body_from_part = joint.child_from_joint.then(at);
-                    figure.parts.push(Part { body: Some(joint.child.index()), body_from_part, mesh, paint });
+                    figure.parts.push(Part { on: On::Body(joint.child.index()), body_from_part, mesh, paint });
                 };
                 add(&Shape::sphere(radius), Pose::IDENTITY);
                 if let (Some(axis), 1) = (joint.turning_axis(), joint.mask.free()) {
@@ -117,12 +126,15 @@ impl Figure {
         self.parts.iter().map(|part| part.paint)
     }
 
-    /// The surface with the bodies in these poses, about a new origin; its parts are counted from `first`.
-    pub(super) fn surface(&self, poses: &[Pose], origin: DVec3, first: usize) -> Surface {
+    /// The surface in a posture, about a new origin; its parts are counted from `first`.
+    pub(super) fn surface(&self, posture: &Posture, origin: DVec3, first: usize) -> Surface {
         let mut surface = Surface::default();
         for (k, part) in self.parts.iter().enumerate() {
-            let world_from_body = part.body.map_or(Pose::IDENTITY, |body| poses[body]);
-            let place = world_from_body.then(part.body_from_part);
+            let world_from_owner = match part.on {
+                On::Body(k) => posture.bodies[k],
+                On::Obstacle(k) => posture.obstacles[k],
+            };
+            let place = world_from_owner.then(part.body_from_part);
             let (turn, at) = (place.rotation.as_quat(), (place.translation - origin).as_vec3());
             let base = surface.vertices.len() as u32;
             let moved = |v: &Vertex| Vertex { position: turn * v.position + at, normal: turn * v.normal };
@@ -134,7 +146,7 @@ impl Figure {
     }
 }
 
-/// The surface of flesh: smooth, with a colour for each triangle.
+/// The surface of flesh or skin: smooth, with a colour for each triangle.
 #[derive(Debug)]
 pub(super) struct Soft {
     triangles: Vec<[u32; 3]>,
@@ -142,12 +154,15 @@ pub(super) struct Soft {
 }
 
 impl Soft {
-    pub(super) fn new(flesh: &Flesh) -> Soft {
-        let surface = &flesh.surface;
+    /// That of a model, if it has any.
+    pub(super) fn of(model: &Model) -> Option<Soft> {
+        let of_flesh = |flesh: &'_ Flesh| (flesh.surface.triangles.clone(), flesh.surface.colours.clone());
+        let of_skin = |skin: &'_ Skin| (skin.triangles.clone(), skin.colours.clone());
+        let (triangles, colours) = model.flesh().map(of_flesh).or_else(|| model.skin().map(of_skin))?;
         let plain = linear(LIMBS[0]);
-        let corner = |i: u32| surface.colours.get(i as usize).map_or(plain, |colour| Vec3::from_array(*colour));
-        let colours = surface.triangles.iter().map(|t| t.iter().map(|&i| corner(i)).sum::<Vec3>() / 3.0);
-        Soft { colours: colours.collect(), triangles: surface.triangles.clone() }
+        let corner = |i: u32| colours.get(i as usize).map_or(plain, |colour| Vec3::from_array(*colour));
+        let colours = triangles.iter().map(|t| t.iter().map(|&i| corner(i)).sum::<Vec3>() / 3.0).collect();
+        Some(Soft { colours, triangles })
     }
 
     pub(super) fn paints(&self) -> impl Iterator<Item = Paint> {

@@ -420,7 +420,7 @@ impl Shot {
             let finish = if figures.is_empty() { Finish::Solid } else { Finish::Marking };
             figures.push(Figure::markings(model, &markings, finish, fine));
         }
-        let flesh = if layers.contains(&Layer::Shapes) { model.flesh().map(Soft::new) } else { None };
+        let flesh = if layers.contains(&Layer::Shapes) { Soft::of(model) } else { None };
         let paints = figures.iter().flat_map(Figure::paints);
         let paints = paints.chain(flesh.iter().flat_map(Soft::paints)).collect();
         Ok(Shot { figures, casters, flesh, paints, camera, balls, place, origin, background, height })
@@ -432,10 +432,10 @@ impl Shot {
         let mut first = 0;
         let mut surfaces = Vec::with_capacity(self.figures.len());
         for figure in &self.figures {
-            surfaces.push(figure.surface(&posture.bodies, self.origin, first));
+            surfaces.push(figure.surface(posture, self.origin, first));
             first += figure.paints().count();
         }
-        let mut casters = self.casters.surface(&posture.bodies, self.origin, 0);
+        let mut casters = self.casters.surface(posture, self.origin, 0);
         if let Some(flesh) = &self.flesh {
             surfaces[0].append(flesh.surface(&posture.flesh, self.origin, first));
             casters.append(flesh.surface(&posture.flesh, self.origin, 0));

@@ -12,19 +12,25 @@ use supple::{Input, Model, Moment, Pose, Scene, State, Work, step};
 #[derive(Clone, Debug)]
 pub(super) struct Posture {
     pub(super) bodies: Vec<Pose>,
-    /// The vertices of the flesh's surface \[m\].
+    /// The vertices of the surface of flesh or skin \[m\].
     pub(super) flesh: Vec<DVec3>,
+    pub(super) obstacles: Vec<Pose>,
 }
 
 impl Posture {
-    fn of(model: &Model, state: &State) -> Posture {
+    fn of(model: &Model, input: &Input, state: &State) -> Posture {
         let mut flesh = Vec::new();
         if let Some(soft) = model.flesh() {
             let mut nodes = Vec::new();
             soft.positions(state, &mut nodes);
             soft.surface_positions(&nodes, &mut flesh);
         }
-        Posture { bodies: state.bodies.iter().map(|body| body.pose()).collect(), flesh }
+        if let Some(skin) = model.skin() {
+            skin.positions(state, &mut flesh);
+        }
+        let moved = |k: usize| input.obstacles.get(k).copied().flatten().map(|target| target.pose);
+        let obstacles = model.obstacles().iter().enumerate().map(|(k, o)| moved(k).unwrap_or(o.pose)).collect();
+        Posture { bodies: state.bodies.iter().map(|body| body.pose()).collect(), flesh, obstacles }
     }
 }
 
@@ -76,14 +82,14 @@ impl Source {
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
                 bar.set_message(scene.name.clone());
-                sampler.offer(&state);
+                sampler.offer(&state, &input);
                 while !sampler.is_done() {
                     scene.direct(state.time, &mut input);
                     step(model, &input, &mut state, &mut work).map_err(|e| {
                         bar.finish_and_clear();
                         Error::step(&e, format_args!("{}, at {} s", scene.name, given(state.time)))
                     })?;
-                    sampler.offer(&state);
+                    sampler.offer(&state, &input);
                     bar.inc(1);
                 }
                 bar.finish_and_clear();
@@ -97,7 +103,7 @@ impl Source {
                     }
                     file.timeline.look(file.current, step, &mut playback).map_err(|e| Error::take(&e))?;
                     playback.show(model, &mut moment);
-                    sampler.offer(&moment.state);
+                    sampler.offer(&moment.state, &moment.input);
                 }
             }
         }
@@ -110,7 +116,7 @@ struct Sampler<'a> {
     model: &'a Model,
     times: &'a [f64],
     poses: Vec<Posture>,
-    before: Option<State>,
+    before: Option<(State, Input)>,
 }
 
 impl Sampler<'_> {
@@ -119,28 +125,34 @@ impl Sampler<'_> {
     }
 
     /// Takes what lies between the state before and this one.
-    fn offer(&mut self, state: &State) {
+    fn offer(&mut self, state: &State, input: &Input) {
         while let Some(&time) = self.times.get(self.poses.len())
             && time <= state.time + SAME
         {
             let posture = match &self.before {
-                Some(before) if time < state.time - SAME => between(self.model, before, state, time),
-                _ => Posture::of(self.model, state),
+                Some(before) if time < state.time - SAME => {
+                    between(self.model, (&before.0, &before.1), (state, input), time)
+                }
+                _ => Posture::of(self.model, input, state),
             };
             self.poses.push(posture);
         }
         match &mut self.before {
-            Some(before) => before.clone_from(state),
-            None => self.before = Some(state.clone()),
+            Some((before, with)) => {
+                before.clone_from(state);
+                with.clone_from(input);
+            }
+            None => self.before = Some((state.clone(), input.clone())),
         }
     }
 }
 
 /// The poses at a time between two states: places on the line, rotations on the shortest arc.
-fn between(model: &Model, before: &State, after: &State, time: f64) -> Posture {
-    let share = (time - before.time) / (after.time - before.time);
-    let (mut a, b) = (Posture::of(model, before), Posture::of(model, after));
-    for (a, b) in a.bodies.iter_mut().zip(&b.bodies) {
+fn between(model: &Model, before: (&State, &Input), after: (&State, &Input), time: f64) -> Posture {
+    let share = (time - before.0.time) / (after.0.time - before.0.time);
+    let (mut a, b) = (Posture::of(model, before.1, before.0), Posture::of(model, after.1, after.0));
+    let (from, to) = (a.bodies.iter_mut().chain(&mut a.obstacles), b.bodies.iter().chain(&b.obstacles));
+    for (a, b) in from.zip(to) {
         *a = Pose::new(a.rotation.slerp(b.rotation, share), a.translation.lerp(b.translation, share));
     }
     a.flesh.iter_mut().zip(&b.flesh).for_each(|(a, b)| *a = a.lerp(*b, share));

@@ -7,42 +7,42 @@ use glam::DVec3;
 
 /// A box along the axes; empty when `min > max`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bounds {
-    pub(super) min: DVec3,
-    pub(super) max: DVec3,
+pub(crate) struct Bounds {
+    pub(crate) min: DVec3,
+    pub(crate) max: DVec3,
 }
 
 impl Bounds {
-    pub(super) const EMPTY: Bounds = Bounds { min: DVec3::INFINITY, max: DVec3::NEG_INFINITY };
+    pub(crate) const EMPTY: Bounds = Bounds { min: DVec3::INFINITY, max: DVec3::NEG_INFINITY };
 
-    pub(super) fn around(centre: DVec3, half: DVec3) -> Bounds {
+    pub(crate) fn around(centre: DVec3, half: DVec3) -> Bounds {
         Bounds { min: centre - half, max: centre + half }
     }
 
-    pub(super) fn of(points: impl IntoIterator<Item = DVec3>) -> Bounds {
+    pub(crate) fn of(points: impl IntoIterator<Item = DVec3>) -> Bounds {
         points.into_iter().fold(Bounds::EMPTY, |b, p| Bounds { min: b.min.min(p), max: b.max.max(p) })
     }
 
-    pub(super) fn with(&self, other: &Bounds) -> Bounds {
+    pub(crate) fn with(&self, other: &Bounds) -> Bounds {
         Bounds { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    pub(super) fn overlaps(&self, other: &Bounds) -> bool {
+    pub(crate) fn overlaps(&self, other: &Bounds) -> bool {
         self.min.cmple(other.max).all() && other.min.cmple(self.max).all()
     }
 
-    pub(super) fn centre(&self) -> DVec3 {
+    pub(crate) fn centre(&self) -> DVec3 {
         (self.min + self.max) * 0.5
     }
 
-    pub(super) fn half(&self) -> DVec3 {
+    pub(crate) fn half(&self) -> DVec3 {
         (self.max - self.min) * 0.5
     }
 }
 
 /// A balanced tree of boxes.
 #[derive(Debug, Default)]
-pub(super) struct BoxTree {
+pub(crate) struct BoxTree {
     /// The items with the middles of their boxes, in the order of the leaves.
     items: Vec<(DVec3, u32)>,
     /// By leaf: the item, or `NONE`.
@@ -55,7 +55,7 @@ const NONE: u32 = u32::MAX;
 
 impl BoxTree {
     /// Makes the tree of these boxes; items are known by their index.
-    pub(super) fn build(&mut self, boxes: &[Bounds]) {
+    pub(crate) fn build(&mut self, boxes: &[Bounds]) {
         let width = boxes.len().next_power_of_two();
         self.items.clear();
         self.items.extend(boxes.iter().enumerate().map(|(k, b)| (b.centre(), k as u32)));
@@ -74,8 +74,21 @@ impl BoxTree {
         }
     }
 
+    /// The same tree with the boxes of the same items moved.
+    pub(crate) fn refit(&mut self, boxes: &[Bounds]) {
+        let width = self.leaves.len();
+        for (k, &item) in self.leaves.iter().enumerate() {
+            if item != NONE {
+                self.nodes[width + k] = boxes[item as usize];
+            }
+        }
+        for k in (1..width).rev() {
+            self.nodes[k] = self.nodes[2 * k].with(&self.nodes[2 * k + 1]);
+        }
+    }
+
     /// Calls `each` with every item whose box overlaps `bounds`.
-    pub(super) fn overlapping(&self, bounds: &Bounds, mut each: impl FnMut(u32)) {
+    pub(crate) fn overlapping(&self, bounds: &Bounds, mut each: impl FnMut(u32)) {
         let width = self.leaves.len();
         if self.items.is_empty() {
             return;

@@ -8,7 +8,7 @@ use glam::{DMat3, DVec3};
 
 /// A convex core about its own origin.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Convex<'m> {
+pub(crate) enum Convex<'m> {
     Point,
     /// Along X.
     Segment {
@@ -28,26 +28,26 @@ pub(super) enum Convex<'m> {
 
 /// A core at a place, world axes, seen from an origin near by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed<'m> {
-    pub(super) core: Convex<'m>,
-    pub(super) axes: DMat3,
-    pub(super) at: DVec3,
+pub(crate) struct Placed<'m> {
+    pub(crate) core: Convex<'m>,
+    pub(crate) axes: DMat3,
+    pub(crate) at: DVec3,
     /// Farthest core point from the core's origin \[m\].
-    pub(super) size: f64,
+    pub(crate) size: f64,
 }
 
 /// Rim points of a cylinder's cap when it is clipped against.
 const RIM: usize = 16;
 /// Corners of a patch; a face with more is thinned out.
-pub(super) const MOST_CORNERS: usize = 24;
+pub(crate) const MOST_CORNERS: usize = 24;
 
 /// The part of a surface that looks in some direction: a point, an edge, or a face with its corners counter-clockwise from outside.
 #[derive(Clone, Copy)]
-pub(super) struct Patch {
-    pub(super) corners: [(DVec3, u32); MOST_CORNERS],
-    pub(super) count: usize,
+pub(crate) struct Patch {
+    pub(crate) corners: [(DVec3, u32); MOST_CORNERS],
+    pub(crate) count: usize,
     /// Of a face, outward.
-    pub(super) normal: Option<DVec3>,
+    pub(crate) normal: Option<DVec3>,
 }
 
 impl Patch {
@@ -55,14 +55,14 @@ impl Patch {
         Patch { corners: [(DVec3::ZERO, 0); MOST_CORNERS], count: 0, normal }
     }
 
-    pub(super) fn push(&mut self, point: DVec3, id: u32) {
+    pub(crate) fn push(&mut self, point: DVec3, id: u32) {
         if self.count < MOST_CORNERS {
             self.corners[self.count] = (point, id);
             self.count += 1;
         }
     }
 
-    pub(super) fn corners(&self) -> &[(DVec3, u32)] {
+    pub(crate) fn corners(&self) -> &[(DVec3, u32)] {
         &self.corners[..self.count]
     }
 }
@@ -78,7 +78,7 @@ impl<'m> Placed<'m> {
     }
 
     /// A point inside.
-    pub(super) fn middle(&self) -> DVec3 {
+    pub(crate) fn middle(&self) -> DVec3 {
         match self.core {
             Convex::Triangle([a, b, c]) => self.out((a + b + c) / 3.0),
             _ => self.at,
@@ -86,7 +86,7 @@ impl<'m> Placed<'m> {
     }
 
     /// The farthest point along `direction` and its id.
-    pub(super) fn support(&self, direction: DVec3) -> (DVec3, u32) {
+    pub(crate) fn support(&self, direction: DVec3) -> (DVec3, u32) {
         let d = self.local(direction);
         let (point, id) = match self.core {
             Convex::Point => (DVec3::ZERO, 0),
@@ -109,7 +109,7 @@ impl<'m> Placed<'m> {
     }
 
     /// The face, or else edge or point, that looks along `direction`.
-    pub(super) fn patch(&self, direction: DVec3) -> Patch {
+    pub(crate) fn patch(&self, direction: DVec3) -> Patch {
         let d = self.local(direction);
         match self.core {
             Convex::Point => {
@@ -179,7 +179,7 @@ impl<'m> Placed<'m> {
     }
 
     /// The edge that looks along `direction`: of those at the farthest point the one most square to it.
-    pub(super) fn edge(&self, direction: DVec3) -> Option<[(DVec3, u32); 2]> {
+    pub(crate) fn edge(&self, direction: DVec3) -> Option<[(DVec3, u32); 2]> {
         let d = self.local(direction);
         let ends = match self.core {
             Convex::Point => return None,
@@ -211,7 +211,7 @@ impl<'m> Placed<'m> {
     }
 
     /// Directions that may be the shortest way apart, near `direction`: normals of faces, and across a cylinder.
-    pub(super) fn natural_normals(&self, direction: DVec3) -> [Option<DVec3>; 2] {
+    pub(crate) fn natural_normals(&self, direction: DVec3) -> [Option<DVec3>; 2] {
         match self.core {
             Convex::Point | Convex::Segment { .. } => [None, None],
             Convex::Cylinder { .. } => {
@@ -235,7 +235,7 @@ fn corner(half: DVec3, d: DVec3) -> (DVec3, u32) {
 }
 
 /// Unit normal of a triangle, counter-clockwise; `None` when it has no area to speak of.
-pub(super) fn triangle_normal([a, b, c]: [DVec3; 3]) -> Option<DVec3> {
+pub(crate) fn triangle_normal([a, b, c]: [DVec3; 3]) -> Option<DVec3> {
     let (u, v) = (b - a, c - a);
     let n = u.cross(v);
     let longest = u.length_squared().max(v.length_squared()).max((c - b).length_squared());

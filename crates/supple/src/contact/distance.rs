@@ -18,14 +18,14 @@ use glam::DVec3;
 
 /// How far two cores are apart.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// Unit vector from b to a.
-    pub(super) normal: DVec3,
+    pub(crate) normal: DVec3,
     /// `sep(normal)`; below 0 when the cores overlap \[m\].
-    pub(super) gap: f64,
+    pub(crate) gap: f64,
     /// Nearest (or deepest) points of the two cores.
-    pub(super) on_a: DVec3,
-    pub(super) on_b: DVec3,
+    pub(crate) on_a: DVec3,
+    pub(crate) on_b: DVec3,
 }
 
 /// A point of the difference body and where it comes from.
@@ -38,7 +38,7 @@ struct Vertex {
 
 /// Room for the expanding polytope, kept between calls.
 #[derive(Default)]
-pub(super) struct DistanceWork {
+pub(crate) struct DistanceWork {
     vertices: Vec<Vertex>,
     faces: Vec<Face>,
     edges: Vec<(u32, u32)>,
@@ -59,7 +59,7 @@ const MOST_EXPANSIONS: usize = 200;
 const NEAR: f64 = 1e-8;
 
 /// The axis of (1).
-pub(super) fn distance(a: &Placed<'_>, b: &Placed<'_>, work: &mut DistanceWork) -> Axis {
+pub(crate) fn distance(a: &Placed<'_>, b: &Placed<'_>, work: &mut DistanceWork) -> Axis {
     let size = a.size.max(b.size).max((a.at - b.at).length()).max(1e-300);
     let vertex = |direction: DVec3, shift: DVec3| {
         let (p, q) = (a.support(direction).0, b.support(-direction).0);
@@ -89,12 +89,12 @@ fn rated(a: &Placed<'_>, b: &Placed<'_>, axis: Axis) -> Axis {
 }
 
 /// `sep(n)`.
-pub(super) fn separation(a: &Placed<'_>, b: &Placed<'_>, n: DVec3) -> f64 {
+pub(crate) fn separation(a: &Placed<'_>, b: &Placed<'_>, n: DVec3) -> f64 {
     n.dot(a.support(-n).0 - b.support(n).0)
 }
 
 /// The axis along `n`, with the farthest points as witnesses.
-pub(super) fn along(a: &Placed<'_>, b: &Placed<'_>, n: DVec3) -> Axis {
+pub(crate) fn along(a: &Placed<'_>, b: &Placed<'_>, n: DVec3) -> Axis {
     let on_a = a.support(-n).0;
     let gap = n.dot(on_a - b.support(n).0);
     Axis { normal: n, gap, on_a, on_b: on_a - n * gap }

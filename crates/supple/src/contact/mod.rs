@@ -13,16 +13,16 @@
 //!
 //! follow.rs: a contact as its bodies move on; penalty.rs: contacts as springs, for the solvers that have no one-sided rows.
 
-mod broad;
+pub(crate) mod broad;
 mod collider;
-mod convex;
-mod distance;
+pub(crate) mod convex;
+pub(crate) mod distance;
 pub(crate) mod follow;
 mod manifold;
 mod pair;
 pub(crate) mod penalty;
 mod point;
-mod polytope;
+pub(crate) mod polytope;
 mod surface;
 
 pub(crate) use collider::Colliders;

@@ -5,8 +5,8 @@ use glam::DVec3;
 
 /// The convex hull of points.
 #[derive(Debug)]
-pub(super) struct Polytope {
-    pub(super) vertices: Vec<DVec3>,
+pub(crate) struct Polytope {
+    pub(crate) vertices: Vec<DVec3>,
     faces: Vec<Face>,
     /// Corners of all faces, one face after the other.
     corners: Vec<u32>,
@@ -27,7 +27,7 @@ const SCAN: usize = 24;
 
 impl Polytope {
     /// The hull, or `None` when the points lie in a plane.
-    pub(super) fn new(points: &[DVec3]) -> Option<Polytope> {
+    pub(crate) fn new(points: &[DVec3]) -> Option<Polytope> {
         let (vertices, triangles) = shape::hull(points).ok()?;
         let (faces, corners) = faces(&vertices, &triangles);
         let mut pairs: Vec<(u32, u32)> =
@@ -47,7 +47,7 @@ impl Polytope {
     }
 
     /// The same, moved.
-    pub(super) fn moved(mut self, by: DVec3) -> Polytope {
+    pub(crate) fn moved(mut self, by: DVec3) -> Polytope {
         self.vertices.iter_mut().for_each(|v| *v += by);
         self
     }
@@ -66,7 +66,7 @@ impl Polytope {
     }
 
     /// The farthest vertex along `d`.
-    pub(super) fn support(&self, d: DVec3) -> (DVec3, u32) {
+    pub(crate) fn support(&self, d: DVec3) -> (DVec3, u32) {
         let height = |k: u32| self.vertices[k as usize].dot(d);
         let higher = |(best, most): (u32, f64), k: u32| if height(k) > most { (k, height(k)) } else { (best, most) };
         let mut top = (0, height(0));
@@ -86,7 +86,7 @@ impl Polytope {
     }
 
     /// The face that looks most along `d` of those at the farthest vertex: its normal and corners.
-    pub(super) fn face(&self, d: DVec3) -> (DVec3, &[u32]) {
+    pub(crate) fn face(&self, d: DVec3) -> (DVec3, &[u32]) {
         let top = self.support(d).1;
         let corners = |f: &Face| &self.corners[f.start as usize..(f.start + f.count) as usize];
         let mut best = (f64::NEG_INFINITY, &self.faces[0]);
@@ -100,7 +100,7 @@ impl Polytope {
     }
 
     /// The edge at the farthest vertex along `d` that is most square to `d`.
-    pub(super) fn edge(&self, d: DVec3) -> [(DVec3, u32); 2] {
+    pub(crate) fn edge(&self, d: DVec3) -> [(DVec3, u32); 2] {
         let (top, k) = self.support(d);
         let mut best = (f64::INFINITY, k);
         for &i in self.around(k) {

@@ -78,6 +78,11 @@ impl Limb {
     }
 }
 
+/// As many limbs are measured without setting room aside.
+const FEW: usize = 64;
+/// exp of less is lost beside 1.
+const LEAST_EXPONENT: f64 = -40.0;
+
 /// Limbs that run into one another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Creature {
@@ -99,9 +104,19 @@ pub struct Skin {
 impl Creature {
     /// About the distance to the surface, negative inside \[m\].
     pub fn distance(&self, p: DVec3) -> f64 {
-        // From the nearest limb, so that no exponential overflows
-        let nearest = self.limbs.iter().map(|limb| limb.distance(p)).fold(f64::INFINITY, f64::min);
-        let sum: f64 = self.limbs.iter().map(|limb| ((nearest - limb.distance(p)) / self.blend).exp()).sum();
+        // From the nearest limb, so that no exponential overflows; what is far from it adds nothing
+        let mut few = [f64::INFINITY; FEW];
+        let mut many = Vec::new();
+        let all: &mut [f64] = if self.limbs.len() <= FEW {
+            &mut few[..self.limbs.len()]
+        } else {
+            many.resize(self.limbs.len(), f64::INFINITY);
+            &mut many
+        };
+        all.iter_mut().zip(&self.limbs).for_each(|(d, limb)| *d = limb.distance(p));
+        let nearest = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let sum: f64 =
+            all.iter().map(|d| (nearest - d) / self.blend).filter(|x| *x > LEAST_EXPONENT).map(f64::exp).sum();
         nearest - self.blend * sum.ln()
     }
 

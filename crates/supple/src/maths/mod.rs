@@ -3,6 +3,7 @@
 pub mod block;
 pub(crate) mod fnv;
 pub mod lanes;
+pub mod points;
 pub mod pose;
 pub mod rotation;
 pub mod singular;

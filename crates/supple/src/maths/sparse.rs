@@ -222,6 +222,30 @@ impl Sparse {
             subtract_transpose_times::<f64>(&mut r[j], block, &x[i]);
         }
     }
+
+    /// `xᵀ H x` of the nodes before `end` alone.
+    pub fn energy(&self, x: &[Vector], end: usize) -> f64 {
+        let times = |block: &Mat, x: &Vector, y: &Vector| -> f64 {
+            let row = |r: usize| (0..6).map(|c| block[r][c] * y[c]).sum::<f64>();
+            (0..6).map(|r| x[r] * row(r)).sum()
+        };
+        let mut sum: f64 = (0..end).map(|i| times(&self.diagonal[i], &x[i], &x[i])).sum();
+        for (&(i, j), block) in self.edges.iter().zip(&self.lower) {
+            if (i as usize) < end && (j as usize) < end {
+                sum += 2.0 * times(block, &x[i as usize], &x[j as usize]);
+            }
+        }
+        sum
+    }
+
+    /// Of `r −= H x` only what the nodes from `first` on give to those before it.
+    pub fn subtract_part(&self, x: &[Vector], r: &mut [Vector], first: usize) {
+        for (&(i, j), block) in self.edges.iter().zip(&self.lower) {
+            if i as usize >= first && (j as usize) < first {
+                subtract_transpose_times::<f64>(&mut r[j as usize], block, &x[i as usize]);
+            }
+        }
+    }
 }
 
 fn add_block(to: &mut Mat, block: &Block, rows: usize, cols: usize) {
@@ -366,12 +390,16 @@ impl Ldl {
     ///
     /// Among nodes of the same degree the first goes first, so that the order is that of the numbering.
     pub fn set_pattern(&mut self, matrix: &Sparse) {
-        let n = matrix.nodes();
+        self.find_order(matrix.nodes(), &matrix.edges);
+        self.place_blocks(matrix);
+    }
+
+    fn find_order(&mut self, n: usize, edges: &[(u32, u32)]) {
         self.order.clear();
         self.rows.clear();
         self.first.clear();
         self.first.push(0);
-        self.graph.start(n, &matrix.edges);
+        self.graph.start(n, edges);
         for i in 0..n {
             self.graph.queue.push(Reverse((self.graph.near[i].len(), i as u32)));
         }
@@ -385,7 +413,14 @@ impl Ldl {
                 self.graph.queue.push(Reverse((self.graph.near[u as usize].len(), u)));
             }
         }
-        self.place_blocks(matrix);
+    }
+
+    /// An order of elimination by minimum degree for a graph of `n` nodes, and what elimination makes of it: the nodes in their order, and for the k-th
+    /// of them, from `first[k]` on, the nodes after it that it shares a block with.
+    pub(super) fn elimination(n: usize, edges: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+        let mut ldl = Ldl::empty();
+        ldl.find_order(n, edges);
+        (ldl.order, ldl.first, ldl.rows)
     }
 
     /// Puts node `v` next in the order: its neighbours, appended to `rows`, become neighbours of one another.

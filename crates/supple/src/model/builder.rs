@@ -5,6 +5,7 @@ use super::*;
 use crate::contact::Colliders;
 use crate::flesh::{self, FleshSpec};
 use crate::maths::{Pose, rotation};
+use crate::skin::{self, SkinSpec};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -366,6 +367,7 @@ impl From<&Model> for ModelBuilder {
             obstacles: model.obstacles.iter().map(obstacle).collect(),
             strangers: strangers.map(|&(a, b)| (BodyRef::Id(a), BodyRef::Id(b))).collect(),
             flesh: None, // its nodes' masses are in the bodies by now: it cannot be put around them once more
+            skin: None,  // as flesh
         }
     }
 }
@@ -418,6 +420,7 @@ pub struct ModelBuilder {
     obstacles: Vec<ObstacleSpec>,
     strangers: Vec<(BodyRef, BodyRef)>,
     flesh: Option<FleshSpec>,
+    skin: Option<SkinSpec>,
 }
 
 impl ModelBuilder {
@@ -470,6 +473,11 @@ impl ModelBuilder {
         self.flesh = Some(flesh);
     }
 
+    /// Puts a soft skin on the bodies, in place of any given before. Bodies take over the mass of the layer's inner side.
+    pub fn skin(&mut self, skin: SkinSpec) {
+        self.skin = Some(skin);
+    }
+
     /// Keeps two bodies from touching each other, such as neighbours of a joint that overlap where they bend.
     pub fn no_collision(&mut self, a: impl Into<BodyRef>, b: impl Into<BodyRef>) {
         self.strangers.push((a.into(), b.into()));
@@ -497,9 +505,17 @@ impl ModelBuilder {
         check.unique("tracker", self.trackers.iter().map(|t| t.name.as_str()));
         check.unique("obstacle", self.obstacles.iter().map(|o| o.name.as_str()));
 
+        if self.flesh.is_some() && self.skin.is_some() {
+            let what = "there is a cage of flesh and a skin";
+            check.problem("model/skin", "skin".into(), what, "give a character one kind of flesh");
+        }
         let attached = self.flesh.and_then(|spec| check.flesh(spec, self.bodies.len()));
-        let bodies: Vec<Body> =
-            (0..).map(BodyId).zip(self.bodies).map(|(id, spec)| check.body(id, spec, attached.as_ref())).collect();
+        let covered = self.skin.and_then(|spec| check.skin(spec, self.bodies.len()));
+        let bodies: Vec<Body> = (0..)
+            .map(BodyId)
+            .zip(self.bodies)
+            .map(|(id, spec)| check.body(id, spec, attached.as_ref(), covered.as_ref()))
+            .collect();
         let joints: Vec<Joint> = self.joints.into_iter().filter_map(|spec| check.joint(spec, &bodies)).collect();
         let anchor_springs: Vec<AnchorSpring> =
             self.anchor_springs.into_iter().filter_map(|spec| check.anchor_spring(spec, &bodies)).collect();
@@ -526,6 +542,8 @@ impl ModelBuilder {
         strangers.dedup();
 
         let flesh = attached.map(|attached| Arc::new(attached.finish(&bodies)));
+        let joined: Vec<(BodyId, BodyId)> = joints.iter().filter_map(|j| Some((j.child, j.parent?))).collect();
+        let skin = covered.map(|covered| Arc::new(covered.finish(&bodies, &joined)));
         let topology = Topology::new(&bodies, &joints);
         let colliders = Arc::new(Colliders::new(&bodies, &obstacles));
         let fingerprint = fingerprint::fingerprint(&fingerprint::Parts {
@@ -537,6 +555,7 @@ impl ModelBuilder {
             obstacles: &obstacles,
             strangers: &strangers,
             flesh: flesh.as_deref(),
+            skin: skin.as_deref(),
         });
         let is_hard = |(_, joint): &(usize, &Joint)| joint.limits.are_hard();
         let hard_limits = joints.iter().enumerate().filter(is_hard).map(|(k, _)| JointId(k as u32)).collect();
@@ -549,6 +568,7 @@ impl ModelBuilder {
             obstacles,
             strangers,
             flesh,
+            skin,
             colliders,
             hard_limits,
             topology,
@@ -661,7 +681,28 @@ impl Check {
         }
     }
 
-    fn body(&mut self, id: BodyId, mut spec: BodySpec, flesh: Option<&flesh::Attached>) -> Body {
+    /// Skin whose bones exist, or a problem.
+    fn skin(&mut self, spec: SkinSpec, count: usize) -> Option<skin::Attached> {
+        let holders: Vec<Option<BodyId>> =
+            spec.bones.iter().map(|bone| self.resolve_body(&bone.body, "skin", count)).collect();
+        let holders: Vec<BodyId> = holders.into_iter().collect::<Option<_>>()?;
+        match skin::attach(spec, &holders, count) {
+            Ok(attached) => Some(attached),
+            Err(what) => {
+                let remedy = "give a closed surface, a bone for each vertex and a material that can be";
+                self.problem("model/skin", "skin".into(), what, remedy);
+                None
+            }
+        }
+    }
+
+    fn body(
+        &mut self,
+        id: BodyId,
+        mut spec: BodySpec,
+        flesh: Option<&flesh::Attached>,
+        skin: Option<&skin::Attached>,
+    ) -> Body {
         let part = body_part(&spec.name);
         self.finite(&part, "its pose", spec.world_from_link.is_finite());
         let rotation = self.unit(&part, spec.world_from_link.rotation);
@@ -709,9 +750,13 @@ impl Check {
             inertia = (given + given.transpose()) * 0.5;
             centre = given_centre;
         }
+        let core = skin.map_or(1.0, |skin| skin.core_share(id, mass));
+        (mass, inertia) = (mass * core, inertia * core);
         // What flesh is fixed to it, as points
         let link_from_world = Pose::new(rotation, spec.world_from_link.translation).inverse();
-        for (at, m) in flesh.iter().flat_map(|flesh| flesh.carried_by(id)) {
+        let start = Pose::new(rotation, spec.world_from_link.translation);
+        let under_skin = skin.iter().flat_map(|skin| skin.carried_by(id, start));
+        for (at, m) in flesh.iter().flat_map(|flesh| flesh.carried_by(id)).chain(under_skin) {
             let at = link_from_world.transform_point(at);
             let joined = (centre * mass + at * m) / (mass + m);
             inertia += about(centre - joined, mass) + about(at - joined, m);

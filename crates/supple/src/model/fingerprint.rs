@@ -8,6 +8,7 @@ use super::{
 use crate::flesh::Flesh;
 use crate::maths::Pose;
 use crate::maths::fnv::Fnv;
+use crate::skin::Skin;
 use glam::DVec3;
 
 /// What a model is made of.
@@ -20,11 +21,12 @@ pub(super) struct Parts<'p> {
     pub(super) obstacles: &'p [Obstacle],
     pub(super) strangers: &'p [(BodyId, BodyId)],
     pub(super) flesh: Option<&'p Flesh>,
+    pub(super) skin: Option<&'p Skin>,
 }
 
 /// The hash of everything but names.
 pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
-    let Parts { bodies, joints, anchor_springs, couplings, trackers, obstacles, strangers, flesh } = parts;
+    let Parts { bodies, joints, anchor_springs, couplings, trackers, obstacles, strangers, flesh, skin } = parts;
     let mut hash = Fnv::new();
     for length in [bodies.len(), joints.len(), anchor_springs.len(), trackers.len(), obstacles.len(), strangers.len()] {
         hash.u64(length as u64);
@@ -37,6 +39,7 @@ pub(super) fn fingerprint(parts: &Parts<'_>) -> u64 {
     couplings.iter().for_each(|part| coupling(part, &mut hash));
     strangers.iter().for_each(|(a, b)| hash.u64(u64::from(a.0) << 32 | u64::from(b.0)));
     flesh.iter().for_each(|flesh| flesh.hash(&mut hash));
+    skin.iter().for_each(|skin| skin.hash(&mut hash));
     hash.finish()
 }
 

@@ -32,6 +32,7 @@ pub use topology::{Topology, TreeNode};
 use crate::contact::Colliders;
 use crate::flesh::Flesh;
 use crate::maths::Pose;
+use crate::skin::Skin;
 use std::sync::Arc;
 
 /// A body of a [`Model`], by its index.
@@ -88,6 +89,7 @@ pub struct Model {
     /// Pairs of bodies that do not touch each other, the smaller id first, in order.
     strangers: Vec<(BodyId, BodyId)>,
     flesh: Option<Arc<Flesh>>,
+    skin: Option<Arc<Skin>>,
     /// The shapes of bodies and obstacles, made ready for contacts.
     colliders: Arc<Colliders>,
     /// The joints with hard limits.
@@ -131,6 +133,16 @@ impl Model {
     /// Soft matter around the bodies, if there is any.
     pub fn flesh(&self) -> Option<&Flesh> {
         self.flesh.as_deref()
+    }
+
+    /// A soft layer under the character's surface, if it has one.
+    pub fn skin(&self) -> Option<&Skin> {
+        self.skin.as_deref()
+    }
+
+    /// Number of nodes in [`State::nodes`]: free ones of the flesh, or vertices of the skin.
+    pub fn nodes(&self) -> usize {
+        self.flesh().map_or(0, |flesh| flesh.free) + self.skin().map_or(0, Skin::nodes)
     }
 
     /// The shapes of bodies and obstacles, made ready for contacts.
@@ -217,16 +229,18 @@ impl Model {
                 .iter()
                 .flat_map(|flesh| &flesh.start[..flesh.free])
                 .map(|&x| NodeState::at_rest(x))
+                .chain(std::iter::repeat_n(NodeState::default(), self.skin().map_or(0, Skin::nodes)))
                 .collect(),
         };
         state.recount_turns(self);
         state
     }
 
-    /// Total mass, flesh included \[kg\].
+    /// Total mass, flesh and skin included \[kg\].
     pub fn mass(&self) -> f64 {
         let flesh: f64 = self.flesh.iter().flat_map(|flesh| &flesh.masses[..flesh.free]).sum();
-        self.bodies.iter().map(|b| b.mass).sum::<f64>() + flesh
+        let skin: f64 = self.skin.iter().flat_map(|skin| &skin.masses).sum();
+        self.bodies.iter().map(|b| b.mass).sum::<f64>() + flesh + skin
     }
 
     /// Pose of side b of a joint: the parent's, or the world's.

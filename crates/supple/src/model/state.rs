@@ -54,12 +54,12 @@ pub struct JointState {
     pub integral: f64,
 }
 
-/// A free node of flesh.
+/// A free node of flesh, or a vertex of skin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NodeState {
-    /// In the world \[m\].
+    /// In the world; of skin the displacement in the rest pose \[m\].
     pub position: DVec3,
-    /// \[m/s\]
+    /// Its rate \[m/s\].
     pub velocity: DVec3,
 }
 
@@ -90,7 +90,7 @@ pub struct State {
     pub joints: Vec<JointState>,
     /// Contacts and hard limits that pushed in the last part, in the order of their keys.
     pub contacts: Vec<ContactMemory>,
-    /// The free nodes of the flesh, in its order; empty without flesh.
+    /// The free nodes of the flesh or the vertices of the skin, in their order; empty without either.
     pub nodes: Vec<NodeState>,
 }
 

@@ -285,16 +285,33 @@ pub(super) fn centre(bone: usize) -> DVec3 {
 /// The hand at the beginning of the recording.
 pub(super) fn hand(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let tracked = parameters.switch("track", "1", "0")?;
-    let start = recorded_bones(0.0);
+    let start = recorded_bones(0.0).map(|bone| bone.pose);
     let mut builder = ModelBuilder::new();
+    build(&mut builder, &start, Strength::Free)?;
+    Ok(Scene::new(builder.build()?, Script::Grasp(Grasp { tracked })))
+}
 
-    let palm = builder.body(
-        BodySpec::new("palm").shape_at(Shape::Cuboid { size: PALM }, DENSITY, Pose::at(centre(0))).pose(start[0].pose),
-    );
+/// How the hand is to be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strength {
+    /// Bare bones that follow a recording through the air.
+    Free,
+    /// Bones within soft skin that press on things: stronger trackers, and nothing that touches but the skin.
+    Pressing,
+}
+
+/// Bones, joints and trackers with bones at these poses.
+pub(super) fn build(builder: &mut ModelBuilder, start: &[Pose; BONES], strength: Strength) -> Result<(), SceneError> {
+    let (factor, meets) = match strength {
+        Strength::Free => (1.0, u32::MAX),
+        Strength::Pressing => (4.0, 0),
+    };
+    let palm = BodySpec::new("palm").shape_at(Shape::Cuboid { size: PALM }, DENSITY, Pose::at(centre(0)));
+    let palm = builder.body(palm.pose(start[0]).collides_with(meets));
     let mass =
         DENSITY * PALM.x * PALM.y * PALM.z + FINGERS.iter().flat_map(|f| [0, 1, 2].map(|k| f.mass(k))).sum::<f64>();
     let inertia = mass * PALM.x * PALM.x / 2.0; // of the open hand about the palm's centre, roughly
-    let (stiffness, rotation_stiffness) = (2000.0, 20.0);
+    let (stiffness, rotation_stiffness) = (2000.0 * factor, 20.0 * factor);
     builder.tracker(TrackerSpec {
         name: "palm".into(),
         body: palm.into(),
@@ -311,14 +328,48 @@ pub(super) fn hand(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
             let bone = 1 + 3 * f + k;
             let name = format!("{}_{}", finger.name, PHALANGES[k]);
             let shape = Shape::capsule(finger.lengths[k], finger.radii[k]);
-            let body = builder
-                .body(BodySpec::new(&name).shape_at(shape, DENSITY, Pose::at(centre(bone))).pose(start[bone].pose));
+            let body = BodySpec::new(&name).shape_at(shape, DENSITY, Pose::at(centre(bone)));
+            let body = builder.body(body.pose(start[bone]).collides_with(meets));
             builder.joint(finger.joint(k, body, parent));
             builder.tracker(finger.tracker(k, name, body));
             parent = body;
         }
     }
-    Ok(Scene::new(builder.build()?, Script::Grasp(Grasp { tracked })))
+    Ok(())
+}
+
+/// The names of all bones, palm first, then finger by finger.
+pub(super) fn bone_names() -> Vec<String> {
+    let fingers = FINGERS.iter().flat_map(|finger| PHALANGES.map(|phalanx| format!("{}_{phalanx}", finger.name)));
+    std::iter::once("palm".to_owned()).chain(fingers).collect()
+}
+
+/// Where all bones are in the open hand, its fingers apart: the pose that its skin is made in.
+pub(super) fn open_bones() -> [Pose; BONES] {
+    let mut angles = OPEN;
+    for (finger, wide) in angles.iter_mut().zip(&SPREAD) {
+        finger[1] = wide[1];
+    }
+    bones(Moving { pose: Pose::IDENTITY, velocity: Twist::ZERO }, &angles, &[[0.0; 4]; 5]).map(|bone| bone.pose)
+}
+
+/// Height of the table that the hand is pressed on \[m\].
+pub(super) const TABLE: f64 = 0.1;
+
+/// Where all bones are when the hand comes down on the table on its finger tips, presses and rises, again and again.
+pub(super) fn pressing_bones(time: f64) -> [Pose; BONES] {
+    let s = time.rem_euclid(PERIOD);
+    let smooth = |x: f64| {
+        let x = x.clamp(0.0, 1.0);
+        x * x * (3.0 - 2.0 * x)
+    };
+    let down = smooth(s / 1.0) * smooth((PERIOD - s) / 1.0);
+    // it stands on its finger tips
+    let mut angles = [[0.75, 0.0, 0.5, 0.2]; 5];
+    angles[0] = OPEN[0];
+    let height = TABLE + 0.118 - 0.042 * down;
+    let palm = Moving { pose: Pose::at(DVec3::new(0.0, height, 0.0)), velocity: Twist::ZERO };
+    bones(palm, &angles, &[[0.0; 4]; 5]).map(|bone| bone.pose)
 }
 
 impl Finger {

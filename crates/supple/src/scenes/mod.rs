@@ -19,6 +19,7 @@ mod plant;
 mod plate;
 mod ragdoll;
 mod robot;
+mod skins;
 mod stack;
 mod strand;
 #[cfg(test)]
@@ -96,6 +97,8 @@ enum Script {
     Happening(Box<Script>, motion::Happening),
     /// A wave runs along a body.
     Wave(creatures::Wave),
+    /// Characters in soft skin.
+    Show(skins::Show),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -115,7 +118,7 @@ pub struct SceneInfo {
 /// Of `chain` and `whip`.
 const CHAIN_UNITS: &[&str] = &["links", "N·m/rad", "N·m·s/rad", "link masses"];
 
-static CATALOGUE: [SceneInfo; 30] = [
+static CATALOGUE: [SceneInfo; 35] = [
     SceneInfo {
         name: "pendulum",
         parameters: "",
@@ -326,7 +329,46 @@ static CATALOGUE: [SceneInfo; 30] = [
         summary: "a finger with a soft tip, and a ball to roll [Kim 2008, fig. 9]",
         build: creatures::finger,
     },
+    SceneInfo {
+        name: "tube",
+        parameters: "5,stiffness=100000,friction=0.5,influences=2,map=centres",
+        units: &["bones", "Pa", "", "bones", ""],
+        summary: "a soft tube that falls over a bar [Galoppo 2007, table 1]",
+        build: skins::tube,
+    },
+    SceneInfo {
+        name: "tubes",
+        parameters: SKIN_PARAMETERS,
+        units: SKIN_UNITS,
+        summary: "three soft tubes across one another, their ends led about [Galoppo 2007, fig. 6]",
+        build: skins::tubes,
+    },
+    SceneInfo {
+        name: "snake",
+        parameters: SKIN_PARAMETERS,
+        units: SKIN_UNITS,
+        summary: "a soft snake of 16 bones, touched by a fish [Galoppo 2007, fig. 3, 5]",
+        build: skins::snake,
+    },
+    SceneInfo {
+        name: "deer",
+        parameters: "1748,stiffness=100000,friction=0.5,map=centres,bird=1,animated=1",
+        units: &["vertices", "Pa", "", "", "", ""],
+        summary: "a deer of 34 bones in soft skin, and a bird that lands on it [Galoppo 2007, fig. 1]",
+        build: skins::deer,
+    },
+    SceneInfo {
+        name: "soft_hand",
+        parameters: SKIN_PARAMETERS,
+        units: SKIN_UNITS,
+        summary: "the hand in soft skin, pressed on a table [Hernández 2011, fig. 1]",
+        build: skins::soft_hand,
+    },
 ];
+
+/// Scenes with skin: how stiff, how rough, and how bones carry it.
+const SKIN_PARAMETERS: &str = "stiffness=100000,friction=0.5,map=centres";
+const SKIN_UNITS: &[&str] = &["Pa", "", ""];
 
 /// Scenes with flesh: how fine, how stiff, and the mass of flesh in bones' masses.
 const FLESH_PARAMETERS: &str = "fine=1,stiffness=100000,ratio=10";
@@ -473,6 +515,7 @@ impl Script {
                 happening.direct(time, input);
             }
             Script::Wave(wave) => wave.direct(time, input),
+            Script::Show(show) => show.direct(time, input),
         }
     }
 }

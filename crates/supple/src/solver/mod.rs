@@ -71,7 +71,17 @@ impl Solver {
             let remedy = "use the solver with its default scheme or variant, which is solved together with flesh, or couple it loosely";
             return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
         }
-        if !matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })) {
+        let usual = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }));
+        if model.skin().is_some() && !usual {
+            let remedy = "use solver tree with its default scheme, which solves it together with bones";
+            return Err(StepError::Unsupported { solver: self.name(), part: "skin".into(), remedy });
+        }
+        if model.skin().is_some() && !model.couplings().is_empty() {
+            let remedy = "use joint springs or motors in their place, or a cage of flesh instead of skin";
+            let part = format!("coupling \"{}\" beside skin", model.couplings()[0].name);
+            return Err(StepError::Unsupported { solver: self.name(), part, remedy });
+        }
+        if !usual {
             no_couplings(self.name(), model)?;
         }
         if input.control.mode != control::Mode::Off && !matches!(self, Solver::Reduced(_)) {

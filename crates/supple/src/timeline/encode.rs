@@ -13,6 +13,7 @@ use crate::input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput
 use crate::maths::lanes::Instructions;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
+use crate::skin::{Ball, Grab, SkinDynamics, SkinEquations, SkinMass, SkinResponse, SkinSettings};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
@@ -122,6 +123,9 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         wrenches,
         contacts,
         flesh,
+        skin,
+        balls,
+        grabs,
         obstacles,
         control,
     } = input;
@@ -145,7 +149,26 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_drive(out, *drive);
         }),
         TARGETS => put_list(out, targets, put_target),
-        OBSTACLES => put_list(out, obstacles, put_target),
+        OBSTACLES => {
+            put_list(out, obstacles, put_target);
+            let SkinSettings { refinements, response, mass, equations, dynamics } = *skin;
+            put_u32(out, refinements);
+            put_choice(out, response, &RESPONSES);
+            put_choice(out, mass, &MASSES);
+            put_choice(out, equations, &EQUATIONS);
+            put_choice(out, dynamics, &DYNAMICS);
+            put_list(out, balls, |out, Ball { centre, radius, velocity }| {
+                put_vec3(out, *centre);
+                put_f64(out, *radius);
+                put_vec3(out, *velocity);
+            });
+            put_list(out, grabs, |out, Grab { vertex, target, stiffness, damping }| {
+                put_u32(out, *vertex);
+                put_vec3(out, *target);
+                put_f64(out, *stiffness);
+                put_f64(out, *damping);
+            });
+        }
         DRAGS => put_list(out, drags, |out, drag| {
             let Drag { body, point, target, target_velocity, stiffness, damping } = drag;
             put_u32(out, body.0);
@@ -228,6 +251,18 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
     }
     if parts & OBSTACLES != 0 {
         input.obstacles = from.list(1, Bytes::target)?;
+        input.skin = SkinSettings {
+            refinements: from.u32()?,
+            response: from.choice(&RESPONSES)?,
+            mass: from.choice(&MASSES)?,
+            equations: from.choice(&EQUATIONS)?,
+            dynamics: from.choice(&DYNAMICS)?,
+        };
+        input.balls =
+            from.list(56, |from| Ok(Ball { centre: from.vec3()?, radius: from.f64()?, velocity: from.vec3()? }))?;
+        input.grabs = from.list(44, |from| {
+            Ok(Grab { vertex: from.u32()?, target: from.vec3()?, stiffness: from.f64()?, damping: from.f64()? })
+        })?;
     }
     if parts & CONTROL != 0 {
         input.control = from.control()?;
@@ -451,6 +486,10 @@ const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style:
 const ACTUATIONS: [Actuation; 3] = [Actuation::ByPlace, Actuation::Active, Actuation::Passive];
 const MARKS: [Mark; 2] = [Mark::Constraint, Mark::Cursor];
 const ENDS: [Ends; 2] = [Ends::AtRest, Ends::Natural];
+const RESPONSES: [SkinResponse; 2] = [SkinResponse::Complementary, SkinResponse::Published];
+const MASSES: [SkinMass; 2] = [SkinMass::Full, SkinMass::BlockDiagonal];
+const EQUATIONS: [SkinEquations; 2] = [SkinEquations::Factored, SkinEquations::ConjugateGradients];
+const DYNAMICS: [SkinDynamics; 2] = [SkinDynamics::Soft, SkinDynamics::Carried];
 const DIAGONALIZE: [Diagonalize; 2] = [Diagonalize::Selective, Diagonalize::Always];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {

@@ -129,7 +129,7 @@ fn is_general(model: &Model, input: &Input) -> bool {
 }
 
 /// The ends of hard limits that may be reached within h: closer than this angle or share of the model's size, or than twice their way.
-fn near_stops(model: &Model, state: &State, h: f64, reach: f64, stops: &mut Vec<Stop>) {
+pub(crate) fn near_stops(model: &Model, state: &State, h: f64, reach: f64, stops: &mut Vec<Stop>) {
     const NEAR: f64 = 0.2;
     stops.clear();
     forces::stops(model, state, |stop| {
