@@ -387,7 +387,7 @@ impl Simulation {
         match self.stage.advance() {
             Ok(Advanced::Usual) => {}
             Ok(Advanced::Differs) => self.tell_if_stored(),
-            Ok(Advanced::Resumed) => self.publish_status(),
+            Ok(Advanced::Resumed | Advanced::Redirected) => self.publish_status(),
             Err(reason) => {
                 self.playing = false;
                 self.tell("error", format!("{reason}. The run is paused where it was."));
@@ -665,6 +665,8 @@ enum Advanced {
     Differs,
     /// The end of the recording was reached: from here it goes on live.
     Resumed,
+    /// The scene directs the character otherwise than before.
+    Redirected,
 }
 
 /// Measures simulated per real time.
@@ -788,7 +790,10 @@ impl Stage {
     /// Does the next step live and records it.
     fn do_live(&mut self) -> Result<Advanced, String> {
         self.compute().map_err(|error| error.to_string())?;
+        let told = |stage: &Stage| (stage.settings.control.mode, stage.settings.control.style);
+        let before = told(self);
         self.compose();
+        let advanced = if told(self) == before { Advanced::Usual } else { Advanced::Redirected };
         let clock = Instant::now();
         let done = step(&self.scene.model, &self.now.input, &mut self.now.state, &mut self.work);
         self.step_micros = 1e6 * clock.elapsed().as_secs_f64();
@@ -801,7 +806,7 @@ impl Stage {
         }
         self.now.step += 1;
         self.timeline.record(self.take, &self.now.input, &self.now.state);
-        Ok(Advanced::Usual)
+        Ok(advanced)
     }
 
     /// What to tell of a step that failed; the body it names is marked.
@@ -828,9 +833,11 @@ impl Stage {
         input.clone_from(&self.settings);
         if self.script {
             self.scene.direct(self.now.state.time, input);
+            self.heed_script();
         } else {
             input.targets.clone_from(&self.held);
         }
+        let input = &mut self.now.input;
         if let Some(values) = &self.steering {
             self.scene.steer(values, input);
         }

@@ -88,6 +88,13 @@ impl Stage {
         control
     }
 
+    /// What the script of a scene asks of the actuators is what is told of them, and what a person takes over.
+    pub(super) fn heed_script(&mut self) {
+        if self.now.input.control != self.settings.control {
+            self.settings.control = self.control_of(&self.now.input.control);
+        }
+    }
+
     /// Bodies that a recorded directed step pinned.
     pub(super) fn directed_pins(&self) -> impl Iterator<Item = (u32, DVec3)> {
         let pin = |goal: &Goal| match goal.aim {

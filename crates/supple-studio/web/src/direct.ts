@@ -42,6 +42,13 @@ const OF_AIM: Record<string, string> = {
 };
 const handleOf = (goal: Goal) => OF_AIM[Object.keys(goal.aim)[0]!];
 
+/** The built-in take that a scene plays, besides its own motion. */
+function takeOf(scene: SceneMessage): string | null {
+  const line = scene.scenes.find(({ name }) => name === scene.name.split(":")[0]);
+  const take = /[:,]take=([^,]*)/.exec(scene.name)?.[1];
+  return take && take !== line?.takes[0]?.name ? take : null;
+}
+
 export class Direct {
   private scene: SceneMessage | null = null;
   private status: StatusMessage | null = null;
@@ -97,6 +104,7 @@ export class Direct {
     element("share-value").textContent = `${Math.round(100 * control.share)} %`;
     element("hertz-value").textContent = `${Number(control.landing.hertz.toPrecision(2))} Hz`;
     element("ratio-value").textContent = `× ${Number(control.landing.ratio.toPrecision(2))}`;
+    element("take-plays").hidden = !this.scene || !takeOf(this.scene) || !status.settings.script;
     this.showBone();
   }
 
@@ -127,7 +135,7 @@ export class Direct {
   /** Sends the control with a change. A scene that plays a take of its own leaves the character to the person. */
   private set(change: Partial<Control>): void {
     if (!this.control) return;
-    const own = /[:,]take=/.test(this.scene?.name ?? "") ? { script: false } : {};
+    const own = this.scene && takeOf(this.scene) ? { script: false } : {};
     this.events.send({ type: "set", control: { ...this.control, ...change }, ...own });
   }
 

@@ -176,6 +176,7 @@ export class Panel {
 
   private wireScene(): void {
     const menu = element<HTMLSelectElement>("scene");
+    const take = element<HTMLSelectElement>("take");
     const open = () => {
       const parameters = input("parameters").value.trim();
       this.events.send({ type: "open", scene: parameters ? `${menu.value}:${parameters}` : menu.value });
@@ -183,6 +184,11 @@ export class Panel {
     menu.addEventListener("change", () => {
       input("parameters").value = "";
       this.describeScene();
+      open();
+    });
+    take.addEventListener("change", () => {
+      const others = input("parameters").value.split(",").filter((part) => part.trim() && !part.trim().startsWith("take="));
+      input("parameters").value = [`take=${take.value}`, ...others].join(",");
       open();
     });
     element("open").addEventListener("click", open);
@@ -193,8 +199,14 @@ export class Panel {
 
   private describeScene(): void {
     const line = this.scene?.scenes.find((s) => s.name === element<HTMLSelectElement>("scene").value);
-    element("summary").textContent = line?.summary ?? "";
-    element("summary").title = line?.summary ?? "";
+    const takes = line?.takes ?? [];
+    const take = element<HTMLSelectElement>("take");
+    take.replaceChildren(...takes.map(({ name }) => new Option(name, name)));
+    take.parentElement!.hidden = takes.length === 0;
+    take.value = /(?:^|,)take=([^,]*)/.exec(input("parameters").value)?.[1] ?? takes[0]?.name ?? "";
+    const chosen = takes.findIndex(({ name }) => name === take.value);
+    const summary = chosen > 0 ? takes[chosen]!.summary : (line?.summary ?? "");
+    element("summary").textContent = element("summary").title = summary;
     input("parameters").placeholder = line?.parameters ?? "";
     input("parameters").disabled = !line?.parameters;
   }

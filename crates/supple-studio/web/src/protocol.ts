@@ -51,7 +51,8 @@ export interface SceneMessage {
   notes: { code: string; part: string; text: string }[];
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
   bones: Bone[];
-  scenes: { name: string; parameters: string; summary: string }[];
+  /** Takes of a scene: the first is its own motion. */
+  scenes: { name: string; parameters: string; summary: string; takes: { name: string; summary: string }[] }[];
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];

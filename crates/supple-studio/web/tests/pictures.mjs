@@ -12,6 +12,7 @@ const PICTURES = {
   robot: { scene: "robot", seconds: 1.6, keys: "8", choose: "left_forearm" },
   limits: { scene: "robot", seconds: 1.0, keys: "24", theme: "dark" },
   worm: { scene: "worm", seconds: 1.5 },
+  direct: { scene: "worm", seconds: 0, choose: "segment_0", direct: ["goals", "orientation"], pull: ["segment_6", -60, -120] },
   cage: { scene: "worm", seconds: 1.5, keys: "cs" },
   fish: { scene: "fish", seconds: 1.0 },
   finger: { scene: "finger", seconds: 1.0, keys: "c", theme: "dark" },
@@ -33,7 +34,7 @@ for (const name of names.length ? names : Object.keys(PICTURES)) {
 }
 await browser.close();
 
-async function take(name, { seconds, theme = "light", keys = "", choose, pull }, address) {
+async function take(name, { seconds, theme = "light", keys = "", choose, direct, pull }, address) {
   const page = await visit(browser, address, { colorScheme: theme });
   const still = () => until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
   // From the start, by single steps: the same picture however fast the machine draws.
@@ -54,14 +55,28 @@ async function take(name, { seconds, theme = "light", keys = "", choose, pull },
     }
   };
   await go(Math.round(60 * seconds));
+  if (direct) {
+    const [mode, handle] = direct;
+    await page.locator(`[data-mode=${mode}]`).click();
+    await page.locator(`[data-handle=${handle}]`).click();
+    await until(page, () => window.supple.frame.direction.goals.length > 0);
+    await page.locator("#view").focus();
+  }
   if (pull) {
     const [body, right, down] = pull;
     const [x, y] = await page.evaluate((body) => window.supple.screenOf(window.supple.bodyOf(body)), body);
     await page.mouse.move(x, y);
     await page.mouse.down();
-    await page.mouse.move(x + right, y + down, { steps: 4 });
-    await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
-    await go(40);
+    // As forces do, a goal takes time to be followed; its path is drawn where steps were done.
+    const parts = direct ? 20 : 1;
+    for (let k = 1; k <= parts; k++) {
+      await page.mouse.move(x + (right * k) / parts, y + (down * k) / parts, { steps: 4 });
+      if (direct) await go(1);
+    }
+    if (!direct) {
+      await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
+      await go(40);
+    }
   }
   await page.waitForTimeout(2500); // until what is told of the steps is told
   const path = `${folder}/${name}.jpg`;
