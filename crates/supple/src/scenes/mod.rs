@@ -21,6 +21,7 @@ mod ragdoll;
 mod robot;
 mod stack;
 mod strand;
+mod takes;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -96,6 +97,8 @@ enum Script {
     Happening(Box<Script>, motion::Happening),
     /// A wave runs along a body.
     Wave(creatures::Wave),
+    /// A take directed by hand.
+    Directed(Box<takes::Directed>),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -109,6 +112,8 @@ pub struct SceneInfo {
     pub units: &'static [&'static str],
     /// A line about it.
     pub summary: &'static str,
+    /// Takes that the parameter `take` may ask for, with a line about each; the first is the scene's own motion. Empty when it has none.
+    pub takes: &'static [(&'static str, &'static str)],
     build: fn(&Parameters<'_>) -> Result<Scene, SceneError>,
 }
 
@@ -121,6 +126,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a rod of 1 m on a hinge, released horizontal",
+        takes: &[],
         build: pendulum::single,
     },
     SceneInfo {
@@ -128,6 +134,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "two rods of 1 m on hinges, released horizontal",
+        takes: &[],
         build: pendulum::double,
     },
     SceneInfo {
@@ -135,6 +142,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a heavy top on a ball joint, spinning at 60 rad/s",
+        takes: &[],
         build: pendulum::top,
     },
     SceneInfo {
@@ -142,6 +150,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "20,stiffness=10,damping=0.01,tip_mass=1",
         units: CHAIN_UNITS,
         summary: "links on stiff ball joints, released horizontal",
+        takes: &[],
         build: chain::chain,
     },
     SceneInfo {
@@ -149,6 +158,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "20,stiffness=0,damping=0,tip_mass=1",
         units: CHAIN_UNITS,
         summary: "links on ball joints that start waving",
+        takes: &[],
         build: chain::whip,
     },
     SceneInfo {
@@ -156,6 +166,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "40",
         units: &["links"],
         summary: "a curled hair whose root is shaken",
+        takes: &[],
         build: strand::strand,
     },
     SceneInfo {
@@ -163,6 +174,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a stem with branches and leaves in the wind",
+        takes: &[],
         build: plant::plant,
     },
     SceneInfo {
@@ -170,6 +182,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "127",
         units: &["bars"],
         summary: "a binary tree of bars like a mobile, set turning by a torque [Bender 2006, §5]",
+        takes: &[],
         build: tree::tree,
     },
     SceneInfo {
@@ -177,6 +190,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "127",
         units: &["bars"],
         summary: "the bars of the tree, all jointed to the top one [Bender 2006, §5]",
+        takes: &[],
         build: tree::star,
     },
     SceneInfo {
@@ -184,6 +198,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "track=1",
         units: &[""],
         summary: "a hand of 16 bones that follows a recorded grasp; track=0 lets the fingers hang",
+        takes: &[],
         build: hand::hand,
     },
     SceneInfo {
@@ -191,6 +206,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "torques=on",
         units: &[""],
         summary: "a humanoid pulled by the left hand",
+        takes: &[],
         build: robot::robot,
     },
     SceneInfo {
@@ -198,6 +214,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a bar whose ends belong onto two discs, far from there at the start [Faure 1998, fig. 2]",
+        takes: &[],
         build: bar::bar,
     },
     SceneInfo {
@@ -205,6 +222,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a particle on a circle without forces [Faure 1998, fig. 4]",
+        takes: &[],
         build: bar::circle,
     },
     SceneInfo {
@@ -212,6 +230,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "two characters of different size to be bound at hands and feet [Faure 1998, fig. 3]",
+        takes: &[],
         build: crowd_of_two::crowd_of_two,
     },
     SceneInfo {
@@ -219,6 +238,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a lattice of 56 bars with 32 loops, posed by a corner [Faure 1998, fig. 5]",
+        takes: &[],
         build: lattice::lattice,
     },
     SceneInfo {
@@ -226,6 +246,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "a plate with nine strings of links, shaken by hand [Faure 1998, fig. 6]",
+        takes: &[],
         build: plate::plate,
     },
     SceneInfo {
@@ -233,6 +254,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "4",
         units: &["four-bars"],
         summary: "a row of four-bar linkages that share their rods",
+        takes: &[],
         build: loops::fourbars,
     },
     SceneInfo {
@@ -240,6 +262,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "16,damping=0.002",
         units: &["links", "N·m·s/rad"],
         summary: "a closed chain hung from one point, level at the start",
+        takes: &[],
         build: loops::ring,
     },
     SceneInfo {
@@ -247,6 +270,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "8,damping=0.01",
         units: &["rungs", "N·m·s/rad"],
         summary: "a rope ladder hung from two points, level at the start",
+        takes: &[],
         build: loops::ladder,
     },
     SceneInfo {
@@ -254,6 +278,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "10,top_mass=1",
         units: &["boxes", "kg"],
         summary: "boxes of 1 kg on one another; the top one may be heavy",
+        takes: &[],
         build: stack::stack,
     },
     SceneInfo {
@@ -261,6 +286,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "friction=0.3,speed=3,slope=0,height=0,restitution=0",
         units: &["", "m/s", "degrees", "m", ""],
         summary: "a box of 1 kg that slides, sticks or bounces on a slope",
+        takes: &[],
         build: stack::block,
     },
     SceneInfo {
@@ -268,6 +294,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "speed=4",
         units: &["m/s"],
         summary: "a car with servos, springs and steering rods that drives over bumps [Bender 2006, fig. 9]",
+        takes: &[],
         build: car::car,
     },
     SceneInfo {
@@ -275,6 +302,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "turns=0.6",
         units: &["1/s"],
         summary: "a walking machine of six legs, each with a crank, a slider and a loop [Bender 2006, fig. 9]",
+        takes: &[],
         build: walker::walker,
     },
     SceneInfo {
@@ -282,6 +310,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "the robot limp, thrown down stairs",
+        takes: &[],
         build: ragdoll::ragdoll,
     },
     SceneInfo {
@@ -289,6 +318,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "5",
         units: &["ragdolls"],
         summary: "ragdolls dropped onto one another",
+        takes: &[],
         build: ragdoll::pile,
     },
     SceneInfo {
@@ -296,6 +326,7 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "kp=1e4",
         units: &["N·m/rad"],
         summary: "the robot on its feet, every joint a servo",
+        takes: &[],
         build: robot::servos,
     },
     SceneInfo {
@@ -303,34 +334,37 @@ static CATALOGUE: [SceneInfo; 30] = [
         parameters: "",
         units: &[],
         summary: "the hand closes on a box, lifts it by friction and shakes it",
+        takes: &[],
         build: grasp::grasp,
     },
     SceneInfo {
         name: "worm",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=crawl,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a worm of seven bones in flesh that sends waves along its body [Kim 2008, fig. 7]",
+        takes: takes::WORM,
         build: creatures::worm,
     },
     SceneInfo {
         name: "fish",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=beat,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a fish on the ground that beats its tail [Kim 2008, fig. 8]",
+        takes: takes::FISH,
         build: creatures::fish,
     },
     SceneInfo {
         name: "finger",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=roll,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a finger with a soft tip, and a ball to roll [Kim 2008, fig. 9]",
+        takes: takes::FINGER,
         build: creatures::finger,
     },
 ];
 
-/// Scenes with flesh: how fine, how stiff, and the mass of flesh in bones' masses.
-const FLESH_PARAMETERS: &str = "fine=1,stiffness=100000,ratio=10";
-const FLESH_UNITS: &[&str] = &["", "Pa", ""];
+/// Scenes with flesh: the take, how fine, how stiff, and the mass of flesh in bones' masses.
+const FLESH_UNITS: &[&str] = &["", "", "Pa", ""];
 
 /// The built-in scenes.
 pub fn catalogue() -> &'static [SceneInfo] {
@@ -473,6 +507,7 @@ impl Script {
                 happening.direct(time, input);
             }
             Script::Wave(wave) => wave.direct(time, input),
+            Script::Directed(directed) => directed.direct(time, input),
         }
     }
 }
