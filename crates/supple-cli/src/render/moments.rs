@@ -1,5 +1,6 @@
 //! The poses of a run at given times: simulated, or as a take recorded them.
 
+use super::marks::{self, Sign};
 use crate::error::Error;
 use crate::table::given;
 use crate::terminal::Terminal;
@@ -14,6 +15,9 @@ pub(super) struct Posture {
     pub(super) bodies: Vec<Pose>,
     /// The vertices of the flesh's surface \[m\].
     pub(super) flesh: Vec<DVec3>,
+    /// What a hand does, and where its cursor was since the moment before.
+    pub(super) marks: Vec<(Sign, DVec3)>,
+    pub(super) trail: Vec<DVec3>,
 }
 
 impl Posture {
@@ -24,7 +28,8 @@ impl Posture {
             soft.positions(state, &mut nodes);
             soft.surface_positions(&nodes, &mut flesh);
         }
-        Posture { bodies: state.bodies.iter().map(|body| body.pose()).collect(), flesh }
+        let bodies = state.bodies.iter().map(|body| body.pose()).collect();
+        Posture { bodies, flesh, marks: Vec::new(), trail: Vec::new() }
     }
 }
 
@@ -68,7 +73,8 @@ impl Source {
     /// Where everything is at each of these times, which ascend.
     pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Posture>, Error> {
         let model = &self.scene().model;
-        let mut sampler = Sampler { model, times, poses: Vec::with_capacity(times.len()), before: None };
+        let mut sampler =
+            Sampler { model, times, poses: Vec::with_capacity(times.len()), before: None, trail: Vec::new() };
         match self {
             Source::Run(scene, input) => {
                 let mut work = Work::new(model);
@@ -76,14 +82,14 @@ impl Source {
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
                 bar.set_message(scene.name.clone());
-                sampler.offer(&state);
+                sampler.offer(&state, &input);
                 while !sampler.is_done() {
                     scene.direct(state.time, &mut input);
                     step(model, &input, &mut state, &mut work).map_err(|e| {
                         bar.finish_and_clear();
                         Error::step(&e, format_args!("{}, at {} s", scene.name, given(state.time)))
                     })?;
-                    sampler.offer(&state);
+                    sampler.offer(&state, &input);
                     bar.inc(1);
                 }
                 bar.finish_and_clear();
@@ -97,7 +103,7 @@ impl Source {
                     }
                     file.timeline.look(file.current, step, &mut playback).map_err(|e| Error::take(&e))?;
                     playback.show(model, &mut moment);
-                    sampler.offer(&moment.state);
+                    sampler.offer(&moment.state, &moment.input);
                 }
             }
         }
@@ -111,6 +117,8 @@ struct Sampler<'a> {
     times: &'a [f64],
     poses: Vec<Posture>,
     before: Option<State>,
+    /// Where the cursor was since the last posture taken.
+    trail: Vec<DVec3>,
 }
 
 impl Sampler<'_> {
@@ -119,14 +127,19 @@ impl Sampler<'_> {
     }
 
     /// Takes what lies between the state before and this one.
-    fn offer(&mut self, state: &State) {
+    fn offer(&mut self, state: &State, input: &Input) {
+        let marks = marks::of(input, state);
+        self.trail.extend(marks.iter().find(|(sign, _)| *sign == Sign::Cursor).map(|(_, place)| *place));
         while let Some(&time) = self.times.get(self.poses.len())
             && time <= state.time + SAME
         {
-            let posture = match &self.before {
+            let mut posture = match &self.before {
                 Some(before) if time < state.time - SAME => between(self.model, before, state, time),
                 _ => Posture::of(self.model, state),
             };
+            posture.marks.clone_from(&marks);
+            posture.trail = std::mem::take(&mut self.trail);
+            self.trail.extend(posture.trail.last());
             self.poses.push(posture);
         }
         match &mut self.before {
