@@ -27,7 +27,7 @@ pub enum Robustness {
 
 impl Default for Robustness {
     fn default() -> Self {
-        Robustness::Scaled(0.02)
+        Robustness::Scaled(0.1)
     }
 }
 

@@ -334,6 +334,9 @@ pub struct Gains {
     pub limit: f64,
     /// Of the pose beside the goals \[1/s²\].
     pub pose: f64,
+    /// How fast motion that no goal asks for dies away, in least acceleration and least torque \[1/s\]: small is what commands do beyond this. 0: as published, and what once
+    /// moves goes on.
+    pub braking: f64,
     /// Goals ask for no more than this \[m/s²\].
     pub most_acceleration: f64,
     /// Goals ask for no more than this \[m/s\].
@@ -349,6 +352,7 @@ impl Default for Gains {
             reach_time: 0.15,
             limit: 400.0,
             pose: 100.0,
+            braking: 5.0,
             most_acceleration: 50.0,
             most_velocity: 3.0,
             most_command: 2000.0,
@@ -505,8 +509,9 @@ impl Control {
         if !(share_is_sound(*share) && share_is_sound(self.pose_share)) {
             return wrong("a share of the control".into(), "it is not between 0 and 1");
         }
-        let Gains { goal, reach_time, limit, pose, most_acceleration, most_velocity, most_command } = self.gains;
-        let gains = [goal, limit, pose, most_acceleration, most_velocity, most_command, *rate];
+        let Gains { goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command } =
+            self.gains;
+        let gains = [goal, limit, pose, braking, most_acceleration, most_velocity, most_command, *rate];
         let Landing { hertz, ratio } = self.landing;
         if gains.iter().chain(&[hertz, ratio]).any(|x| !(x.is_finite() && *x >= 0.0))
             || !(reach_time.is_finite() && reach_time > 0.0)

@@ -29,6 +29,25 @@ impl Spline {
     }
 }
 
+/// Second derivatives at the keys of a spline through `values`, to be given to [`at`].
+pub fn bends(times: &[f64], values: &[f64], ends: Ends) -> Vec<f64> {
+    let mut scratch = Spline::default();
+    solve(times, &|k| values[k], ends, &mut scratch);
+    scratch.bend
+}
+
+/// Value and first and second derivative at `time` of a spline through `values` that bends so at its keys.
+pub fn at(times: &[f64], values: &[f64], bends: &[f64], time: f64) -> [f64; 3] {
+    let last = times.len() - 1;
+    if time <= times[0] {
+        return [values[0], 0.0, 0.0];
+    }
+    if time >= times[last] {
+        return [values[last], 0.0, 0.0];
+    }
+    within(times, &|k| values[k], bends, times.partition_point(|t| *t <= time) - 1, time)
+}
+
 /// Value and first and second derivative at `time` of the spline through the keys: key k is `values[k · stride + offset]` at `times[k]`. There is at least one key,
 /// and times grow.
 pub fn evaluate(

@@ -1,6 +1,6 @@
 //! A worm, a fish and a finger with flesh [Kim 2008, fig. 6, table 2].
 
-use super::{Parameters, Scene, SceneError, Script, damping, entries};
+use super::{Parameters, Scene, SceneError, Script, damping, entries, takes};
 use crate::creature::{Creature, Limb};
 use crate::flesh::{Cage, FleshMaterial, FleshSpec, Hold, Lattice, Split, SurfaceMesh};
 use crate::input::{Contacts, Input, JointInput};
@@ -147,7 +147,7 @@ pub(super) fn worm(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     builder.obstacle(ground());
     let model = builder.build()?;
     let wave = Wave { first: 1, joints: WORM_BONES - 1, size: 0.45, hertz: 0.8, lag: 1.1 };
-    Ok(Scene::new(model, Script::Wave(wave)))
+    takes::apply("worm", takes::WORM, parameters, Scene::new(model, Script::Wave(wave)))
 }
 
 const BACK: [f32; 3] = [0.10, 0.24, 0.32];
@@ -204,7 +204,7 @@ pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     builder.obstacle(ground());
     let model = builder.build()?;
     let wave = Wave { first: 1, joints: FISH_BONES - 1, size: 0.3, hertz: 1.5, lag: 0.8 };
-    Ok(Scene::new(model, Script::Wave(wave)))
+    takes::apply("fish", takes::FISH, parameters, Scene::new(model, Script::Wave(wave)))
 }
 
 /// A finger that is led over a ball.
@@ -246,7 +246,7 @@ pub(super) fn finger(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let wave = Wave { first: 1, joints: 4, size: 0.25, hertz: 0.7, lag: 0.3 };
     let mut scene = Scene::new(model, Script::Wave(wave));
     scene.input.contacts = Contacts::All; // it touches the ball
-    Ok(scene)
+    takes::apply("finger", takes::FINGER, parameters, scene)
 }
 
 /// Hinges that swing one after the other.

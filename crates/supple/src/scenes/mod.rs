@@ -22,6 +22,7 @@ mod robot;
 mod skins;
 mod stack;
 mod strand;
+mod takes;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -99,6 +100,8 @@ enum Script {
     Wave(creatures::Wave),
     /// Characters in soft skin.
     Show(skins::Show),
+    /// A take directed by hand.
+    Directed(Box<takes::Directed>),
 }
 
 /// A built-in scene: what it is called and what it takes.
@@ -112,6 +115,8 @@ pub struct SceneInfo {
     pub units: &'static [&'static str],
     /// A line about it.
     pub summary: &'static str,
+    /// Takes that the parameter `take` may ask for, with a line about each; the first is the scene's own motion. Empty when it has none.
+    pub takes: &'static [(&'static str, &'static str)],
     build: fn(&Parameters<'_>) -> Result<Scene, SceneError>,
 }
 
@@ -124,6 +129,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a rod of 1 m on a hinge, released horizontal",
+        takes: &[],
         build: pendulum::single,
     },
     SceneInfo {
@@ -131,6 +137,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "two rods of 1 m on hinges, released horizontal",
+        takes: &[],
         build: pendulum::double,
     },
     SceneInfo {
@@ -138,6 +145,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a heavy top on a ball joint, spinning at 60 rad/s",
+        takes: &[],
         build: pendulum::top,
     },
     SceneInfo {
@@ -145,6 +153,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "20,stiffness=10,damping=0.01,tip_mass=1",
         units: CHAIN_UNITS,
         summary: "links on stiff ball joints, released horizontal",
+        takes: &[],
         build: chain::chain,
     },
     SceneInfo {
@@ -152,6 +161,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "20,stiffness=0,damping=0,tip_mass=1",
         units: CHAIN_UNITS,
         summary: "links on ball joints that start waving",
+        takes: &[],
         build: chain::whip,
     },
     SceneInfo {
@@ -159,6 +169,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "40",
         units: &["links"],
         summary: "a curled hair whose root is shaken",
+        takes: &[],
         build: strand::strand,
     },
     SceneInfo {
@@ -166,6 +177,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a stem with branches and leaves in the wind",
+        takes: &[],
         build: plant::plant,
     },
     SceneInfo {
@@ -173,6 +185,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "127",
         units: &["bars"],
         summary: "a binary tree of bars like a mobile, set turning by a torque [Bender 2006, §5]",
+        takes: &[],
         build: tree::tree,
     },
     SceneInfo {
@@ -180,6 +193,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "127",
         units: &["bars"],
         summary: "the bars of the tree, all jointed to the top one [Bender 2006, §5]",
+        takes: &[],
         build: tree::star,
     },
     SceneInfo {
@@ -187,6 +201,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "track=1",
         units: &[""],
         summary: "a hand of 16 bones that follows a recorded grasp; track=0 lets the fingers hang",
+        takes: &[],
         build: hand::hand,
     },
     SceneInfo {
@@ -194,6 +209,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "torques=on",
         units: &[""],
         summary: "a humanoid pulled by the left hand",
+        takes: &[],
         build: robot::robot,
     },
     SceneInfo {
@@ -201,6 +217,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a bar whose ends belong onto two discs, far from there at the start [Faure 1998, fig. 2]",
+        takes: &[],
         build: bar::bar,
     },
     SceneInfo {
@@ -208,6 +225,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a particle on a circle without forces [Faure 1998, fig. 4]",
+        takes: &[],
         build: bar::circle,
     },
     SceneInfo {
@@ -215,6 +233,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "two characters of different size to be bound at hands and feet [Faure 1998, fig. 3]",
+        takes: &[],
         build: crowd_of_two::crowd_of_two,
     },
     SceneInfo {
@@ -222,6 +241,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a lattice of 56 bars with 32 loops, posed by a corner [Faure 1998, fig. 5]",
+        takes: &[],
         build: lattice::lattice,
     },
     SceneInfo {
@@ -229,6 +249,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "a plate with nine strings of links, shaken by hand [Faure 1998, fig. 6]",
+        takes: &[],
         build: plate::plate,
     },
     SceneInfo {
@@ -236,6 +257,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "4",
         units: &["four-bars"],
         summary: "a row of four-bar linkages that share their rods",
+        takes: &[],
         build: loops::fourbars,
     },
     SceneInfo {
@@ -243,6 +265,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "16,damping=0.002",
         units: &["links", "N·m·s/rad"],
         summary: "a closed chain hung from one point, level at the start",
+        takes: &[],
         build: loops::ring,
     },
     SceneInfo {
@@ -250,6 +273,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "8,damping=0.01",
         units: &["rungs", "N·m·s/rad"],
         summary: "a rope ladder hung from two points, level at the start",
+        takes: &[],
         build: loops::ladder,
     },
     SceneInfo {
@@ -257,6 +281,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "10,top_mass=1",
         units: &["boxes", "kg"],
         summary: "boxes of 1 kg on one another; the top one may be heavy",
+        takes: &[],
         build: stack::stack,
     },
     SceneInfo {
@@ -264,6 +289,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "friction=0.3,speed=3,slope=0,height=0,restitution=0",
         units: &["", "m/s", "degrees", "m", ""],
         summary: "a box of 1 kg that slides, sticks or bounces on a slope",
+        takes: &[],
         build: stack::block,
     },
     SceneInfo {
@@ -271,6 +297,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "speed=4",
         units: &["m/s"],
         summary: "a car with servos, springs and steering rods that drives over bumps [Bender 2006, fig. 9]",
+        takes: &[],
         build: car::car,
     },
     SceneInfo {
@@ -278,6 +305,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "turns=0.6",
         units: &["1/s"],
         summary: "a walking machine of six legs, each with a crank, a slider and a loop [Bender 2006, fig. 9]",
+        takes: &[],
         build: walker::walker,
     },
     SceneInfo {
@@ -285,6 +313,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "the robot limp, thrown down stairs",
+        takes: &[],
         build: ragdoll::ragdoll,
     },
     SceneInfo {
@@ -292,6 +321,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "5",
         units: &["ragdolls"],
         summary: "ragdolls dropped onto one another",
+        takes: &[],
         build: ragdoll::pile,
     },
     SceneInfo {
@@ -299,6 +329,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "kp=1e4",
         units: &["N·m/rad"],
         summary: "the robot on its feet, every joint a servo",
+        takes: &[],
         build: robot::servos,
     },
     SceneInfo {
@@ -306,27 +337,31 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "",
         units: &[],
         summary: "the hand closes on a box, lifts it by friction and shakes it",
+        takes: &[],
         build: grasp::grasp,
     },
     SceneInfo {
         name: "worm",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=crawl,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a worm of seven bones in flesh that sends waves along its body [Kim 2008, fig. 7]",
+        takes: takes::WORM,
         build: creatures::worm,
     },
     SceneInfo {
         name: "fish",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=beat,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a fish on the ground that beats its tail [Kim 2008, fig. 8]",
+        takes: takes::FISH,
         build: creatures::fish,
     },
     SceneInfo {
         name: "finger",
-        parameters: FLESH_PARAMETERS,
+        parameters: "take=roll,fine=1,stiffness=100000,ratio=10",
         units: FLESH_UNITS,
         summary: "a finger with a soft tip, and a ball to roll [Kim 2008, fig. 9]",
+        takes: takes::FINGER,
         build: creatures::finger,
     },
     SceneInfo {
@@ -334,6 +369,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "5,stiffness=100000,friction=0.5,influences=2,map=centres",
         units: &["bones", "Pa", "", "bones", ""],
         summary: "a soft tube that falls over a bar [Galoppo 2007, table 1]",
+        takes: &[],
         build: skins::tube,
     },
     SceneInfo {
@@ -341,6 +377,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: SKIN_PARAMETERS,
         units: SKIN_UNITS,
         summary: "three soft tubes across one another, their ends led about [Galoppo 2007, fig. 6]",
+        takes: &[],
         build: skins::tubes,
     },
     SceneInfo {
@@ -348,6 +385,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: SKIN_PARAMETERS,
         units: SKIN_UNITS,
         summary: "a soft snake of 16 bones, touched by a fish [Galoppo 2007, fig. 3, 5]",
+        takes: &[],
         build: skins::snake,
     },
     SceneInfo {
@@ -355,6 +393,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: "1748,stiffness=100000,friction=0.5,map=centres,bird=1,animated=1",
         units: &["vertices", "Pa", "", "", "", ""],
         summary: "a deer of 34 bones in soft skin, and a bird that lands on it [Galoppo 2007, fig. 1]",
+        takes: &[],
         build: skins::deer,
     },
     SceneInfo {
@@ -362,6 +401,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         parameters: SKIN_PARAMETERS,
         units: SKIN_UNITS,
         summary: "the hand in soft skin, pressed on a table [Hernández 2011, fig. 1]",
+        takes: &[],
         build: skins::soft_hand,
     },
 ];
@@ -370,9 +410,8 @@ static CATALOGUE: [SceneInfo; 35] = [
 const SKIN_PARAMETERS: &str = "stiffness=100000,friction=0.5,map=centres";
 const SKIN_UNITS: &[&str] = &["Pa", "", ""];
 
-/// Scenes with flesh: how fine, how stiff, and the mass of flesh in bones' masses.
-const FLESH_PARAMETERS: &str = "fine=1,stiffness=100000,ratio=10";
-const FLESH_UNITS: &[&str] = &["", "Pa", ""];
+/// Scenes with flesh: the take, how fine, how stiff, and the mass of flesh in bones' masses.
+const FLESH_UNITS: &[&str] = &["", "", "Pa", ""];
 
 /// The built-in scenes.
 pub fn catalogue() -> &'static [SceneInfo] {
@@ -516,6 +555,7 @@ impl Script {
             }
             Script::Wave(wave) => wave.direct(time, input),
             Script::Show(show) => show.direct(time, input),
+            Script::Directed(directed) => directed.direct(time, input),
         }
     }
 }

@@ -96,6 +96,13 @@ impl<'a> Parameters<'a> {
         }
     }
 
+    /// One of these words.
+    pub(super) fn choice<'w>(&self, key: &str, words: &[&'w str]) -> Result<&'w str, SceneError> {
+        let value = self.value(key);
+        let known = words.iter().find(|word| **word == value).copied();
+        known.ok_or_else(|| self.wrong(key, format!("it is \"{value}\", give one of {}", words.join(", "))))
+    }
+
     /// Whether the first or the second word is given.
     pub(super) fn switch(&self, key: &str, yes: &str, no: &str) -> Result<bool, SceneError> {
         match self.value(key) {

@@ -353,8 +353,8 @@ fn put_control(out: &mut Vec<u8>, control: &Control) {
     put_f64(out, *share);
     put_choice(out, *ends, &ENDS);
     put_f64(out, *rate);
-    let Gains { goal, reach_time, limit, pose, most_acceleration, most_velocity, most_command } = gains;
-    for x in [goal, reach_time, limit, pose, most_acceleration, most_velocity, most_command] {
+    let Gains { goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command } = gains;
+    for x in [goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command] {
         put_f64(out, *x);
     }
     let Landing { hertz, ratio } = landing;
@@ -633,6 +633,7 @@ impl<'a> Bytes<'a> {
                 reach_time: self.f64()?,
                 limit: self.f64()?,
                 pose: self.f64()?,
+                braking: self.f64()?,
                 most_acceleration: self.f64()?,
                 most_velocity: self.f64()?,
                 most_command: self.f64()?,

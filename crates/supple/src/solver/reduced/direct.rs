@@ -124,9 +124,10 @@ pub(super) struct Direct {
     mobility: Vec<f64>,
     lack: Vec<f64>,
     pull: Hierarchy,
-    /// By rate: torques that act without command; commands; nothing.
+    /// By rate: torques that act without command; commands; those that brake; nothing.
     base: Vec<f64>,
     command: Vec<f64>,
+    brake: Vec<f64>,
     nothing: Vec<f64>,
     spline: Spline,
     /// Positions on the motion through the keyframes: a part before, now, a part later.
@@ -199,6 +200,7 @@ impl Direct {
             pull: Hierarchy::default(),
             base: vec![0.0; rates],
             command: vec![0.0; rates],
+            brake: vec![0.0; rates],
             nothing: vec![0.0; rates],
             spline: Spline::default(),
             path: std::array::from_fn(|_| coordinates.positions.clone()),
@@ -280,7 +282,11 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
-        give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
+        // A₀ where nothing is asked: what moves is braked.
+        let braking = asked.control().gains.braking;
+        let rates = asked.coordinates.rates.iter();
+        self.brake.iter_mut().zip(rates).for_each(|(brake, rate)| *brake = -braking * rate / (1.0 + asked.h * braking));
+        give(&self.roles, Given::Acceleration, &self.brake, dynamics.recursion);
         let mut solves = dynamics.factor_and_solve()?;
         self.clear_rows();
         solves += self.add_rows(dynamics.recursion);
@@ -299,14 +305,20 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
-        give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
+        let braking = asked.control().gains.braking;
+        for (rate, brake) in self.brake.iter_mut().enumerate() {
+            let now = asked.coordinates.rates[rate];
+            *brake = -braking * self.inertias[rate] * now / (1.0 + asked.h * braking);
+            self.command[rate] = self.base[rate] + *brake;
+        }
+        give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         let mut solves = dynamics.factor_and_solve()?;
         self.clear_rows();
         solves += self.add_rows(dynamics.recursion);
         self.measure_pull(asked.state, report);
         self.make_alike(asked.control(), 0);
         // A torque at its bound stays there, and the others do what they can.
-        self.command.fill(0.0);
+        self.command.copy_from_slice(&self.brake);
         for _ in 0..ROUNDS {
             self.solve_levels(asked.control().robustness, 0);
             let reached = self.fix_at_bounds(asked);
@@ -330,15 +342,16 @@ impl Direct {
         let mut reached = 0;
         for column in 0..n {
             let rate = self.columns[column];
-            let x = self.hierarchy.solution()[column] * self.ease[column];
+            let torque = self.command[rate] + self.hierarchy.solution()[column] * self.ease[column];
             let most = self.most_torque(asked, rate);
-            if x.abs() <= most {
+            if torque.abs() <= most {
                 continue;
             }
             reached += 1;
-            self.command[rate] = most.copysign(x);
+            let more = most.copysign(torque) - self.command[rate];
+            self.command[rate] += more;
             for (row, rhs) in self.matrix.chunks_exact_mut(n).zip(&mut self.rhs) {
-                *rhs -= row[column] * self.command[rate] / self.ease[column];
+                *rhs -= row[column] * more / self.ease[column];
                 row[column] = 0.0;
             }
         }
@@ -352,6 +365,7 @@ impl Direct {
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
         let (h, rates) = (asked.h, &asked.coordinates.rates);
+        self.brake.fill(0.0);
         // τ_r1: all is told, such that it would stand at the end
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = -rate / h);
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
@@ -692,11 +706,11 @@ impl Direct {
         }
     }
 
-    /// The solution becomes the command.
+    /// The solution, added to what is commanded anyhow, becomes the command.
     fn take_solution(&mut self) {
-        self.command.fill(0.0);
+        self.command.copy_from_slice(&self.brake);
         for ((rate, x), ease) in self.columns.iter().zip(self.hierarchy.solution()).zip(&self.ease) {
-            self.command[*rate] = x * ease;
+            self.command[*rate] += x * ease;
         }
     }
 
