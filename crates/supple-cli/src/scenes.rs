@@ -33,6 +33,8 @@ struct Entry {
     /// Of the parameters, in their order; empty where a parameter has none.
     units: &'static [&'static str],
     summary: &'static str,
+    /// What the parameter `take` may be, with a line about each.
+    takes: &'static [(&'static str, &'static str)],
 }
 
 /// Lists the scenes.
@@ -43,6 +45,7 @@ pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
             parameters: scene.parameters,
             units: scene.units,
             summary: scene.summary,
+            takes: scene.takes,
         };
         return output::print_json(&Document { scenes: catalogue().iter().map(entry).collect() });
     }
@@ -52,6 +55,9 @@ pub(crate) fn run(args: &ScenesArgs, terminal: &Terminal) -> Result<(), Error> {
         table.row([scene.name.into(), parameters.next().unwrap_or_default(), scene.summary.into()]);
         for parameter in parameters {
             table.row([String::new(), parameter, String::new()]);
+        }
+        for (take, what) in scene.takes {
+            table.row([String::new(), format!("take={take}"), (*what).into()]);
         }
     }
     output::print(|out| table.write(out, terminal))?;

@@ -10,6 +10,8 @@ use plotters::style::RGBColor;
 use serde::Serialize;
 use std::io::Write;
 use std::time::Instant;
+use supple::control::{Keyframes, Mode};
+use supple::model::Coordinates;
 use supple::{Diagonalize, Input, NodeState, Reduced, Scene, Solver, State, Work, step};
 
 /// Options of the bench.
@@ -24,12 +26,15 @@ struct Published {
     name: &'static str,
     dt: f64,
     joint_ms: f64,
+    cartesian_ms: f64,
+    /// The take that is measured under Cartesian control.
+    take: &'static str,
 }
 
 const TABLE: [Published; 3] = [
-    Published { name: "worm", dt: 1e-3, joint_ms: 1.60 },
-    Published { name: "fish", dt: 1e-3, joint_ms: 1.48 },
-    Published { name: "finger", dt: 0.5e-3, joint_ms: 0.629 },
+    Published { name: "worm", dt: 1e-3, joint_ms: 1.60, cartesian_ms: 2.86, take: "jump2" },
+    Published { name: "fish", dt: 1e-3, joint_ms: 1.48, cartesian_ms: 2.44, take: "turnover" },
+    Published { name: "finger", dt: 0.5e-3, joint_ms: 0.629, cartesian_ms: 2.10, take: "push" },
 ];
 
 const EXPLICIT_STEPS: usize = 300;
@@ -56,6 +61,8 @@ struct Row {
     /// Time with all elements diagonalised to that with those outside the range only; null for implicit steps.
     speedup: Option<f64>,
     published_ms: Option<f64>,
+    /// Time to that of the same integrator under joint control; null for joint control.
+    to_joint: Option<f64>,
 }
 
 /// Time of an explicit step against the share of largely deformed elements.
@@ -82,7 +89,7 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
     let published = TABLE.iter().find(|p| p.name == name).expect("the benches are those of the table");
     let open = |text: &str| Scene::parse(text).map_err(|e| Error::scene(&e, text));
     let scene = open(name)?;
-    let bar = terminal.progress(3 + FINE.len() as u64, "runs");
+    let bar = terminal.progress(4 + FINE.len() as u64, "runs");
     let mut rows = Vec::new();
     let explicit = |diagonalize: Diagonalize| Solver::Reduced(Reduced { diagonalize, ..Reduced::default() });
     let full = measure(&scene, explicit(Diagonalize::Always), published.dt, EXPLICIT_STEPS)?;
@@ -90,7 +97,18 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
     let selective = measure(&scene, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
     bar.inc(1);
     let joint = Some(published.joint_ms);
-    rows.push(Row { speedup: Some(full.ms_per_step / selective.ms_per_step), published_ms: joint, ..selective });
+    let joint_ms = selective.ms_per_step;
+    rows.push(Row { speedup: Some(full.ms_per_step / joint_ms), published_ms: joint, ..selective });
+    let directed = open(&format!("{name}:take={}", published.take))?;
+    let cartesian = measure(&directed, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
+    // The same motion of the joints again, by keyframes: what control costs, not what the motion does to the flesh.
+    let again = by_joints(&directed, explicit(Diagonalize::Selective), published.dt)?;
+    let same = measure(&again, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
+    let to_joint = Some(cartesian.ms_per_step / same.ms_per_step);
+    rows.push(same);
+    let published_ms = Some(published.cartesian_ms);
+    rows.push(Row { control: "cartesian", published_ms, to_joint, ..cartesian });
+    bar.inc(1);
     let implicit = measure(&scene, Solver::default(), FRAME, IMPLICIT_STEPS)?;
     rows.push(Row { published_ms: None, ..implicit });
     bar.inc(1);
@@ -109,6 +127,24 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
         output::write_text(path, &chart(&document)?)?;
     }
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
+}
+
+/// A directed scene with the motion of its joints as keyframes in place of goals.
+fn by_joints(scene: &Scene, solver: Solver, dt: f64) -> Result<Scene, Error> {
+    let model = &scene.model;
+    let mut input = Input { dt, solver, ..scene.input.clone() };
+    let (mut state, mut work, mut keyframes) = (scene.state.clone(), Work::new(model), Keyframes::new());
+    for k in 0..=EXPLICIT_STEPS {
+        if k % 10 == 0 {
+            keyframes.insert(state.time, &Coordinates::of(model, &state));
+        }
+        scene.direct(state.time, &mut input);
+        step(model, &input, &mut state, &mut work).map_err(|e| Error::step(&e, &scene.name))?;
+    }
+    input.control.mode = Mode::Keyframes;
+    input.control.keyframes = keyframes;
+    input.control.goals.clear();
+    Ok(Scene::from_parts(&scene.name, model.clone(), scene.state.clone(), input))
 }
 
 fn measure(scene: &Scene, solver: Solver, dt: f64, steps: usize) -> Result<Row, Error> {
@@ -140,6 +176,7 @@ fn measure(scene: &Scene, solver: Solver, dt: f64, steps: usize) -> Result<Row, 
         largely_deformed_ratio: outside as f64 / (n * elements as f64),
         speedup: None,
         published_ms: None,
+        to_joint: None,
     })
 }
 
@@ -203,6 +240,7 @@ fn chart(document: &Document) -> Result<String, Error> {
 fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
     let mut table = Table::new([
         ("scene", Align::Left),
+        ("control", Align::Left),
         ("integrator", Align::Left),
         ("dt [s]", Align::Right),
         ("elements", Align::Right),
@@ -212,11 +250,13 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
         ("deformed", Align::Right),
         ("speedup", Align::Right),
         ("published ms", Align::Right),
+        ("to joint", Align::Right),
     ]);
     let or_dash = |x: Option<f64>| x.map_or("–".into(), figure);
     for row in &document.rows {
         table.row([
             row.scene.clone(),
+            row.control.into(),
             row.integrator.into(),
             crate::table::given(row.dt),
             grouped(row.elements),
@@ -226,6 +266,7 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
             figure(row.largely_deformed_ratio),
             or_dash(row.speedup),
             or_dash(row.published_ms),
+            or_dash(row.to_joint),
         ]);
     }
     output::print(|out| {

@@ -4,6 +4,7 @@ mod camera;
 mod figure;
 mod files;
 mod light;
+mod marks;
 mod moments;
 mod raster;
 mod solids;
@@ -442,7 +443,10 @@ impl Shot {
         }
         let stage = Stage::new(&view, self.place, self.background, &self.paints, &casters);
         let light = raster::draw(&surfaces, &view, &stage);
-        Picture { width, height: self.height, pixels: light.into_iter().map(stage::encode).collect() }
+        let pixels = light.into_iter().map(stage::encode).collect();
+        let mut picture = Picture { width, height: self.height, pixels };
+        marks::draw(posture, &view, self.origin, &mut picture);
+        picture
     }
 }
 

@@ -1,5 +1,6 @@
 //! The poses of a run at given times: simulated, or as a take recorded them.
 
+use super::marks::{self, Sign};
 use crate::error::Error;
 use crate::table::given;
 use crate::terminal::Terminal;
@@ -15,6 +16,9 @@ pub(super) struct Posture {
     /// The vertices of the surface of flesh or skin \[m\].
     pub(super) flesh: Vec<DVec3>,
     pub(super) obstacles: Vec<Pose>,
+    /// What a hand does, and where its cursor was since the moment before.
+    pub(super) marks: Vec<(Sign, DVec3)>,
+    pub(super) trail: Vec<DVec3>,
 }
 
 impl Posture {
@@ -30,7 +34,8 @@ impl Posture {
         }
         let moved = |k: usize| input.obstacles.get(k).copied().flatten().map(|target| target.pose);
         let obstacles = model.obstacles().iter().enumerate().map(|(k, o)| moved(k).unwrap_or(o.pose)).collect();
-        Posture { bodies: state.bodies.iter().map(|body| body.pose()).collect(), flesh, obstacles }
+        let bodies = state.bodies.iter().map(|body| body.pose()).collect();
+        Posture { bodies, flesh, obstacles, marks: Vec::new(), trail: Vec::new() }
     }
 }
 
@@ -74,7 +79,8 @@ impl Source {
     /// Where everything is at each of these times, which ascend.
     pub(super) fn poses(&self, times: &[f64], terminal: &Terminal) -> Result<Vec<Posture>, Error> {
         let model = &self.scene().model;
-        let mut sampler = Sampler { model, times, poses: Vec::with_capacity(times.len()), before: None };
+        let mut sampler =
+            Sampler { model, times, poses: Vec::with_capacity(times.len()), before: None, trail: Vec::new() };
         match self {
             Source::Run(scene, input) => {
                 let mut work = Work::new(model);
@@ -117,6 +123,8 @@ struct Sampler<'a> {
     times: &'a [f64],
     poses: Vec<Posture>,
     before: Option<(State, Input)>,
+    /// Where the cursor was since the last posture taken.
+    trail: Vec<DVec3>,
 }
 
 impl Sampler<'_> {
@@ -126,15 +134,20 @@ impl Sampler<'_> {
 
     /// Takes what lies between the state before and this one.
     fn offer(&mut self, state: &State, input: &Input) {
+        let marks = marks::of(input, state);
+        self.trail.extend(marks.iter().find(|(sign, _)| *sign == Sign::Cursor).map(|(_, place)| *place));
         while let Some(&time) = self.times.get(self.poses.len())
             && time <= state.time + SAME
         {
-            let posture = match &self.before {
+            let mut posture = match &self.before {
                 Some(before) if time < state.time - SAME => {
                     between(self.model, (&before.0, &before.1), (state, input), time)
                 }
                 _ => Posture::of(self.model, input, state),
             };
+            posture.marks.clone_from(&marks);
+            posture.trail = std::mem::take(&mut self.trail);
+            self.trail.extend(posture.trail.last());
             self.poses.push(posture);
         }
         match &mut self.before {
