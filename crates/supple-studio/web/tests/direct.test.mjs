@@ -144,6 +144,7 @@ test("what is kept is kept", async () => {
   await page.locator("[data-mode=goals]").click();
   await until(page, () => window.supple.status.settings.control.mode === "goals");
   await choose("segment_0");
+  await page.locator("#goal-level").selectOption("primary");
   await page.locator("[data-handle=orientation]").click();
   await until(page, () => window.supple.status.settings.control.goals.length === 1);
   const turn = () => page.evaluate(() => [...window.supple.frame.poses.slice(3, 7)]);
