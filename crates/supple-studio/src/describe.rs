@@ -113,6 +113,14 @@ struct SceneLine {
     name: &'static str,
     parameters: &'static str,
     summary: &'static str,
+    /// What `take` may be; the first is the scene's own motion.
+    takes: Vec<TakeName>,
+}
+
+#[derive(Serialize)]
+struct TakeName {
+    name: &'static str,
+    summary: &'static str,
 }
 
 #[derive(Serialize)]
@@ -251,6 +259,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         name: info.name,
         parameters: info.parameters,
         summary: info.summary,
+        takes: info.takes.iter().map(|&(name, summary)| TakeName { name, summary }).collect(),
     });
     json(&Description {
         kind: "scene",

@@ -46,7 +46,7 @@ const handleOf = (goal: Goal) => OF_AIM[Object.keys(goal.aim)[0]!];
 function takeOf(scene: SceneMessage): string | null {
   const line = scene.scenes.find(({ name }) => name === scene.name.split(":")[0]);
   const take = /[:,]take=([^,]*)/.exec(scene.name)?.[1];
-  return take && take !== line?.takes[0]?.name ? take : null;
+  return take && take !== line?.takes?.[0]?.name ? take : null;
 }
 
 export class Direct {
@@ -55,6 +55,8 @@ export class Direct {
   private written = 0;
   /** What fills the meter [N, N·m]. */
   private scale = 0;
+  /** The bone that was chosen last. */
+  private bone: number | null = null;
   /** The keyframe that was clicked, by its time. */
   private key: number | null = null;
   private shownKeys = "";
@@ -117,7 +119,9 @@ export class Direct {
       button.setAttribute("aria-pressed", String(own.some((goal) => handleOf(goal) === button.dataset.handle)));
     }
     element<HTMLButtonElement>("remove-goals").disabled = own.length === 0;
-    if (own[0]) element<HTMLSelectElement>("goal-level").value = own[0].level;
+    const level = own[0]?.level ?? (body === this.bone ? null : "primary");
+    if (level) element<HTMLSelectElement>("goal-level").value = level;
+    this.bone = body;
     element("goal-bone").textContent = body === null ? "Choose a bone to ask something of it." : (this.scene?.bodies[body]?.name ?? "");
   }
 

@@ -52,7 +52,7 @@ export interface SceneMessage {
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
   bones: Bone[];
   /** Takes of a scene: the first is its own motion. */
-  scenes: { name: string; parameters: string; summary: string; takes: { name: string; summary: string }[] }[];
+  scenes: { name: string; parameters: string; summary: string; takes?: { name: string; summary: string }[] }[];
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];

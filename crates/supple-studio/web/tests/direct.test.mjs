@@ -144,6 +144,7 @@ test("what is kept is kept", async () => {
   await page.locator("[data-mode=goals]").click();
   await until(page, () => window.supple.status.settings.control.mode === "goals");
   await choose("segment_0");
+  await page.locator("#goal-level").selectOption("primary");
   await page.locator("[data-handle=orientation]").click();
   await until(page, () => window.supple.status.settings.control.goals.length === 1);
   const turn = () => page.evaluate(() => [...window.supple.frame.poses.slice(3, 7)]);
@@ -239,6 +240,20 @@ test("posing by hand interrupts directing, landing ends it", async () => {
   await page.locator("[data-mode=off]").click();
   await until(page, () => window.supple.status.settings.control.mode === "off" && !window.supple.status.settings.solver.startsWith("reduced"));
   await page.locator("#meter").waitFor({ state: "hidden" });
+});
+
+test("a built-in take plays, and a change of style leaves the character to the person", async () => {
+  const takes = await page.evaluate(() => window.supple.scene.scenes.find((line) => line.name === "worm").takes.map((take) => take.name));
+  assert.equal(takes[0], await page.locator("#take").inputValue());
+  assert.ok(takes.includes("jump") && takes.includes("wave"), String(takes));
+  await page.locator("#take").selectOption("wave");
+  await until(page, () => window.supple.scene.name.includes("take=wave") && window.supple.frame?.direction.mode === "goals");
+  await until(page, () => window.supple.marks.cursor === 1 && window.supple.status.settings.control.style === "least_torque");
+  await page.locator("#take-plays").waitFor();
+  await picture("take");
+  await page.locator("[data-style=least_velocity]").click();
+  await until(page, () => !window.supple.status.settings.script && window.supple.status.settings.control.style === "least_velocity");
+  await until(page, () => window.supple.frame.direction.mode === "goals" && window.supple.marks.cursor === 0);
 });
 
 test("nothing went wrong in the page", () => assert.deepEqual(page.problems, []));
