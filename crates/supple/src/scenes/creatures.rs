@@ -154,7 +154,7 @@ const BACK: [f32; 3] = [0.10, 0.24, 0.32];
 const FIN: [f32; 3] = [0.55, 0.22, 0.08];
 const FISH_BONES: usize = 7;
 const FISH_CELL: DVec3 = DVec3::new(0.14, 0.145, 0.075); // m
-const FISH_REACH: f64 = 0.075; // m
+const FISH_REACH: f64 = 0.082; // m
 
 /// A fish on a dock that beats its tail.
 pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
