@@ -124,7 +124,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     let source = match crate::scenes::open_any(&args.scene)? {
         Opened::Scene(scene) => {
             let input = args.run.input(&scene)?;
-            Source::Run(scene, input)
+            Source::Run(scene, Box::new(input))
         }
         Opened::Takes(scene, file) => {
             args.run.refuse_for_take()?;

@@ -47,7 +47,7 @@ impl Posture {
 /// What is shown.
 pub(super) enum Source {
     /// A scene run with this input.
-    Run(Scene, Input),
+    Run(Scene, Box<Input>),
     /// A take, and how long it is \[s\].
     Take(Scene, TakeFile, f64),
 }
@@ -89,7 +89,7 @@ impl Source {
         match self {
             Source::Run(scene, input) => {
                 let mut work = Work::new(model);
-                let (mut state, mut input) = (scene.state.clone(), input.clone());
+                let (mut state, mut input) = (scene.state.clone(), Input::clone(input));
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
                 bar.set_message(scene.name.clone());
@@ -186,7 +186,7 @@ mod tests {
         let scene = Scene::parse("pendulum").unwrap();
         let input = scene.input.clone();
         let dt = input.dt;
-        let source = Source::Run(scene, input);
+        let source = Source::Run(scene, Box::new(input));
         let poses = source.poses(&[0.0, 3.0 * dt, 3.5 * dt, 4.0 * dt], &Terminal::new(true)).unwrap();
         let at = |k: usize| poses[k].bodies[0];
         assert_eq!(at(0).translation, source.scene().state.bodies[0].position);
