@@ -43,7 +43,7 @@ fn real_meshes_load() {
 #[test]
 fn real_meshes_fall_and_rest() {
     let Some(folder) = folder() else { return };
-    for (name, ..) in MESHES {
+    for name in ["beam3_tet.veg", "cube_41_binary.msh", "bar-186.msh", "single_tet.vtk"] {
         let (mut cage, _) = tetmesh::load(&folder.join(name)).unwrap();
         // 0.3 m across, a little above the ground
         let low = cage.nodes.iter().copied().fold(DVec3::INFINITY, DVec3::min);
