@@ -25,7 +25,7 @@ async fn a_scene_is_described_and_moves() {
     let (joints, targets, drags) = (frame.u32(32) as usize, frame.u32(36) as usize, frame.drags());
     assert_eq!(joints, scene["joints"].as_array().unwrap().len());
     // Then the ghost, the contacts and the nodes of flesh, of which there are none.
-    assert_eq!(frame.0.len(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4 + 4 + 4);
+    assert_eq!(frame.end(), frame.head() + 28 * bodies + 32 * (joints + targets + drags) + 4 + 4 + 4);
     client.frame_where(|later| later.step() > frame.step() + 10).await;
 }
 
@@ -75,7 +75,7 @@ async fn contacts_are_told_with_their_forces() {
     let count = frame.u32(at) as usize;
     assert_eq!(count, 12, "four corners each");
     // After them the nodes of flesh: none.
-    assert_eq!(frame.0.len(), at + 4 + 44 * count + 4);
+    assert_eq!(frame.end(), at + 4 + 44 * count + 4);
     // The floor carries three boxes of 1 kg.
     let up = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4 * 7);
     let height = |k: usize| frame.f32(at + 4 + 44 * k + 4 + 4);
@@ -350,7 +350,7 @@ async fn a_drag_moves_a_body_and_ends_with_its_client() {
     let target = [start[0], 2.0, 1.0];
     puller.say(json!({"type": "drag", "body": 9, "point": [0, 0, 0], "target": target, "strength": 3})).await;
     let pulled = watcher.frame_where(|frame| frame.drags() == 1 && frame.position(9)[2] > 0.3).await;
-    let force: f32 = (0..3).map(|k| pulled.f32(pulled.0.len() - 16 + 4 * k).powi(2)).sum::<f32>().sqrt();
+    let force: f32 = (0..3).map(|k| pulled.f32(pulled.end() - 24 + 4 * k).powi(2)).sum::<f32>().sqrt();
     assert!(force > 0.0);
     drop(puller);
     watcher.frame_where(|frame| frame.drags() == 0).await;

@@ -204,9 +204,9 @@ async fn a_take_is_compared_with_another() {
     client.frame_where(|frame| frame.step() == 100 && frame.u32(24) == 1).await;
     client.say(json!({"type": "compare", "take": 0})).await;
     // Before the contacts and the nodes of flesh, of which there are none, stand the poses of the other take at the same step, after their number.
-    let frame = client.frame_where(|frame| frame.0.len() > 12 && frame.u32(frame.0.len() - 12) != 0).await;
+    let frame = client.frame_where(|frame| frame.end() > 12 && frame.u32(frame.end() - 12) != 0).await;
     let bodies = frame.bodies();
-    let others = frame.0.len() - 8 - 28 * bodies;
+    let others = frame.end() - 8 - 28 * bodies;
     assert_eq!(frame.u32(others - 4) as usize, bodies);
     let file = saved(&address).await;
     let mut playback = Playback::default();
@@ -231,7 +231,7 @@ async fn a_take_is_compared_with_another() {
     assert_eq!(ask(&address, "GET", "/compare/1/7", b"").await.0, 400);
     assert_eq!(ask(&address, "GET", "/compare/1/x", b"").await.0, 400);
     client.say(json!({"type": "compare", "take": null})).await;
-    client.frame_where(|frame| frame.u32(frame.0.len() - 12) == 0).await;
+    client.frame_where(|frame| frame.u32(frame.end() - 12) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
