@@ -66,6 +66,7 @@ impl History {
             && let Some(Edit { label, take, what: What::Set { after, .. }, .. }) = self.done.last_mut()
             && let What::Set { after: newer, .. } = &edit.what
             && (&*label, *take) == (&edit.label, edit.take)
+            && is_one_move(after, newer)
         {
             after.clone_from(newer); // the same slider, still being moved
             return lost;
@@ -114,5 +115,13 @@ impl History {
     /// The edit has been done again.
     pub(crate) fn push_done(&mut self, edit: Edit) {
         self.done.push(edit);
+    }
+}
+
+/// Whether two changes may be of one slider: a keyframe or a goal more or less is a thing done by itself.
+fn is_one_move(a: &Change, b: &Change) -> bool {
+    match (&a.control, &b.control) {
+        (Some(a), Some(b)) => (a.keyframes.len(), a.goals.len()) == (b.keyframes.len(), b.goals.len()),
+        _ => true,
     }
 }
