@@ -2,9 +2,10 @@
 //! diagonal: `[A J0ᵀ; J1 −μ]`, rows that differ at the two ends of a step.
 //!
 //! It eliminates in the order that was found for the symmetric matrix, in which nothing more fills in. No pivoting is done: the matrix is to be near a
-//! quasi-definite one.
+//! quasi-definite one. As there, columns of L are kept transposed, in rows of six, and so are those of Uᵀ.
 
-use super::{Ldl, Mat, Pivot, ROUNDING, Sparse, ZERO, subtract_product, subtract_times, transpose};
+use super::ldl::{ROUNDING, block, put, subtract_products};
+use super::{Ldl, NONE, Sparse, dot, subtract_scaled, subtract_transpose_times};
 use crate::maths::block::Vector;
 use crate::maths::lanes::{Fused, Instructions, Kernel, Real, has_fused};
 use std::marker::PhantomData;
@@ -12,32 +13,32 @@ use std::marker::PhantomData;
 /// The factors.
 #[derive(Clone, Debug, Default)]
 pub struct Lu {
-    /// `L` below the diagonal, `U` beside it, by the blocks of the pattern.
-    lower: Vec<Mat>,
-    upper: Vec<Mat>,
-    /// Pivots, factored: the unit `l` below their diagonal, `u` above it.
-    pivots: Vec<Pivot>,
+    /// `L` below the diagonal, transposed, and `U` beside it, by the blocks of the pattern.
+    lower: Vec<Vector>,
+    upper: Vec<Vector>,
+    /// Pivots, factored: the unit `l` below their diagonal, `u` above it, then a row of `1/u` on it.
+    pivots: Vec<Vector>,
     permuted: Vec<Vector>,
 }
 
 impl Lu {
     /// Makes room for matrices with the pattern of `pattern`.
     pub fn set_pattern(&mut self, pattern: &Ldl) {
-        let (nodes, blocks) = (pattern.order.len(), pattern.rows.len());
-        for blocks_of in [&mut self.lower, &mut self.upper] {
-            blocks_of.clear();
-            blocks_of.resize(blocks, ZERO);
+        for (list, rows) in [
+            (&mut self.lower, pattern.numbers),
+            (&mut self.upper, pattern.numbers),
+            (&mut self.pivots, pattern.pivot_rows),
+            (&mut self.permuted, pattern.order.len()),
+        ] {
+            list.clear();
+            list.resize(rows, NONE);
         }
-        self.pivots.clear();
-        self.pivots.resize(nodes, Pivot { l: ZERO, inverse: [1.0; 6] });
-        self.permuted.clear();
-        self.permuted.resize(nodes, [0.0; 6]);
     }
 
     /// Factors the matrix with the diagonal and the lower blocks of `below`, and above its diagonal the transposed lower blocks of `above`. On failure
     /// names the node whose pivot is singular or not finite.
     pub fn factor(&mut self, pattern: &Ldl, below: &Sparse, above: &Sparse) -> Result<(), usize> {
-        assert!(self.pivots.len() == pattern.order.len() && self.lower.len() == pattern.rows.len());
+        assert!(self.pivots.len() == pattern.pivot_rows && self.lower.len() == pattern.numbers);
         self.scatter(pattern, below, above);
         if pattern.instructions == Instructions::Best && has_fused() {
             Fused::enter(Eliminate::<Fused> { lu: self, pattern, below, real: PhantomData })
@@ -47,39 +48,49 @@ impl Lu {
     }
 
     fn scatter(&mut self, pattern: &Ldl, below: &Sparse, above: &Sparse) {
-        for &block in &pattern.filled_in {
-            (self.lower[block as usize], self.upper[block as usize]) = (ZERO, ZERO);
+        for &(at, rows) in &pattern.filled_in {
+            self.lower[at as usize..][..rows as usize].fill(NONE);
+            self.upper[at as usize..][..rows as usize].fill(NONE);
         }
-        for (pivot, &node) in self.pivots.iter_mut().zip(&pattern.order) {
-            pivot.l = below.diagonal[node as usize];
+        for (&node, &at) in pattern.order.iter().zip(&pattern.first_pivot) {
+            let own = &below.diagonal[below.own_rows(node as usize)];
+            self.pivots[at as usize..][..own.len()].copy_from_slice(own);
         }
-        for ((b, a), &(to, transposed)) in below.lower.iter().zip(&above.lower).zip(&pattern.scatter) {
-            let (lower, upper) = if transposed { (transpose(a), *b) } else { (*b, transpose(a)) };
-            (self.lower[to as usize], self.upper[to as usize]) = (lower, upper);
+        for (edge, &target) in pattern.scatter.iter().enumerate() {
+            // What is below the diagonal of the matrix is above that of the elimination where the rows of the edge are a column.
+            let (lower, upper) = if target.as_given { (above, below) } else { (below, above) };
+            put(&mut self.lower, lower, edge, target);
+            put(&mut self.upper, upper, edge, target);
         }
     }
 
-    /// Eliminates column k:  `L_i = B_i D⁻¹`,  `H_ij −= L_i U_j` for all pairs of its blocks, on both sides of the diagonal.
+    /// Eliminates column k of S numbers:  `L_i = B_i D⁻¹`,  `H_ij −= L_i U_j` for all pairs of its blocks, on both sides of the diagonal.
     #[inline(always)]
-    fn eliminate<R: Real>(&mut self, k: usize, pattern: &Ldl, given: &Mat) -> Option<()> {
-        let pivot = &mut self.pivots[k];
-        pivot.factor_unsymmetric(pattern.sizes[k] as usize, given)?;
-        let pivot = *pivot;
+    fn eliminate<R: Real, const S: usize>(&mut self, k: usize, pattern: &Ldl, given: &[Vector]) -> Option<()> {
+        let own = &mut self.pivots[pattern.first_pivot[k] as usize..][..S + 1];
+        let pivot = Pivot::<S>::factor(own, given)?;
+        pivot.store(own);
         let (from, to) = (pattern.first[k] as usize, pattern.first[k + 1] as usize);
+        let Some(&start) = pattern.starts[from..to].first() else { return Some(()) };
         let mut target = pattern.first_target[k] as usize;
         // What is subtracted from lies in later columns.
-        let (lower, lower_later) = self.lower.split_at_mut(to);
-        let (upper, upper_later) = self.upper.split_at_mut(to);
-        for a in from..to {
-            let l_a = pivot.divide_unsymmetric::<R>(&transpose(&lower[a]));
-            lower[a] = l_a;
-            for b in from..a {
-                let at = pattern.targets[target] as usize - to;
-                subtract_product::<R>(&mut lower_later[at], &l_a, &upper[b]);
-                subtract_product::<R>(&mut upper_later[at], &lower[b], &upper[a]);
+        let end = start as usize + S * (to - from);
+        let (lower, lower_later) = self.lower[start as usize..].split_at_mut(end - start as usize);
+        let (upper, upper_later) = self.upper[start as usize..].split_at_mut(end - start as usize);
+        for a in 0..to - from {
+            let l_a = pivot.divide::<R>(block::<S>(lower, a));
+            lower[S * a..][..S].copy_from_slice(&l_a);
+            let u_a = block::<S>(upper, a);
+            for b in 0..a {
+                let size = pattern.sizes[pattern.rows[from + b] as usize] as usize;
+                let at = pattern.targets[target] as usize - end;
+                subtract_products::<R, S>(&mut lower_later[at..][..size], block::<S>(upper, b), &l_a);
+                subtract_products::<R, S>(&mut upper_later[at..][..size], block::<S>(lower, b), u_a);
                 target += 1;
             }
-            subtract_product::<R>(&mut self.pivots[pattern.rows[a] as usize].l, &l_a, &upper[a]);
+            let row = pattern.rows[from + a] as usize;
+            let to = &mut self.pivots[pattern.first_pivot[row] as usize..][..pattern.sizes[row] as usize];
+            subtract_products::<R, S>(to, &l_a, u_a);
         }
         Some(())
     }
@@ -107,23 +118,25 @@ impl<R: Real> Kernel for Substitute<'_, R> {
     #[inline(always)]
     fn run(self) {
         let Lu { lower, upper, pivots, permuted: y } = self.lu;
-        let Ldl { order, first, rows, .. } = self.pattern;
+        let Ldl { order, sizes, first, rows, starts, first_pivot, .. } = self.pattern;
         let blocks = |k: usize| first[k] as usize..first[k + 1] as usize;
         for (y, &node) in y.iter_mut().zip(order) {
             *y = self.x[node as usize];
         }
         for k in 0..y.len() {
-            let y_k = y[k];
+            let (y_k, size) = (y[k], sizes[k] as usize);
             for b in blocks(k) {
-                subtract_times::<R>(&mut y[rows[b] as usize], &lower[b], &y_k);
+                let l = &lower[starts[b] as usize..][..size];
+                subtract_transpose_times::<R>(&mut y[rows[b] as usize], l, &y_k);
             }
         }
         for k in (0..y.len()).rev() {
-            let mut y_k = y[k];
+            let (mut y_k, size) = (y[k], sizes[k] as usize);
             for b in blocks(k) {
-                subtract_times::<R>(&mut y_k, &upper[b], &y[rows[b] as usize]);
+                let (u, y_b) = (&upper[starts[b] as usize..][..size], &y[rows[b] as usize]);
+                y_k.iter_mut().zip(u).for_each(|(y, u)| *y -= dot::<R>(u, y_b));
             }
-            y[k] = pivots[k].solve_unsymmetric(&y_k);
+            y[k] = solve_pivot(&pivots[first_pivot[k] as usize..][..size + 1], &y_k);
         }
         for (y, &node) in y.iter().zip(order) {
             self.x[node as usize] = *y;
@@ -143,79 +156,98 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
     type Output = Result<(), usize>;
     #[inline(always)]
     fn run(self) -> Result<(), usize> {
-        for (k, &node) in self.pattern.order.iter().enumerate() {
-            let node = node as usize;
-            self.lu.eliminate::<R>(k, self.pattern, &self.below.diagonal[node]).ok_or(node)?;
+        let Eliminate { lu, pattern, below, .. } = self;
+        for (k, &node) in pattern.order.iter().enumerate() {
+            let given = &below.diagonal[below.own_rows(node as usize)];
+            let done = match pattern.sizes[k] {
+                0 => Some(()),
+                1 => lu.eliminate::<R, 1>(k, pattern, given),
+                2 => lu.eliminate::<R, 2>(k, pattern, given),
+                3 => lu.eliminate::<R, 3>(k, pattern, given),
+                4 => lu.eliminate::<R, 4>(k, pattern, given),
+                5 => lu.eliminate::<R, 5>(k, pattern, given),
+                _ => lu.eliminate::<R, 6>(k, pattern, given),
+            };
+            done.ok_or(node as usize)?;
         }
         Ok(())
     }
 }
 
-impl Pivot {
-    /// `l u` in place; rows and columns from `size` on become those of the identity. `given` is the block before any elimination.
-    fn factor_unsymmetric(&mut self, size: usize, given: &Mat) -> Option<()> {
-        let a = self.l;
-        let m = &mut self.l;
-        *m = ZERO;
-        self.inverse = [1.0; 6];
-        for i in 0..size {
-            for j in 0..size {
+/// `l u` of a pivot, and `1/u` of its diagonal.
+struct Pivot<const S: usize> {
+    lu: [[f64; S]; S],
+    inverse: [f64; S],
+}
+
+impl<const S: usize> Pivot<S> {
+    /// Factors these rows. `given` is the block before any elimination.
+    #[inline(always)]
+    fn factor(a: &[Vector], given: &[Vector]) -> Option<Pivot<S>> {
+        let (mut m, mut inverse) = ([[0.0; S]; S], [1.0; S]);
+        for i in 0..S {
+            for j in 0..S {
                 let mut x = a[i][j];
                 for k in 0..i.min(j) {
                     x -= m[i][k] * m[k][j];
                 }
-                m[i][j] = if j < i { x * self.inverse[j] } else { x };
+                m[i][j] = if j < i { x * inverse[j] } else { x };
             }
             let scale = given[i][i].abs().max((a[i][i] - given[i][i]).abs());
             let pivot = m[i][i];
             if !(pivot.is_finite() && pivot.abs() > ROUNDING * scale) {
                 return None;
             }
-            self.inverse[i] = 1.0 / pivot;
+            inverse[i] = 1.0 / pivot;
         }
-        Some(())
+        Some(Pivot { lu: m, inverse })
     }
 
-    /// `D⁻¹ x`.
+    /// Writes it over the rows it is of, and one more.
     #[inline(always)]
-    fn solve_unsymmetric(&self, x: &Vector) -> Vector {
-        let mut y = *x;
-        for i in 1..6 {
-            for k in 0..i {
-                y[i] -= self.l[i][k] * y[k];
-            }
+    fn store(&self, rows: &mut [Vector]) {
+        for i in 0..S {
+            rows[i][..S].copy_from_slice(&self.lu[i]);
+            rows[S][i] = self.inverse[i];
         }
-        for i in (0..6).rev() {
-            for k in i + 1..6 {
-                y[i] -= self.l[i][k] * y[k];
+    }
+
+    /// `D⁻ᵀ b`, all columns of b at once: `Dᵀ = uᵀ lᵀ`.
+    #[inline(always)]
+    fn divide<R: Real>(&self, b: &[Vector; S]) -> [Vector; S] {
+        let mut y = *b;
+        for i in 0..S {
+            for k in 0..i {
+                let y_k = y[k];
+                subtract_scaled::<R>(&mut y[i], self.lu[k][i], &y_k);
             }
-            y[i] *= self.inverse[i];
+            y[i].iter_mut().for_each(|y| *y *= self.inverse[i]);
+        }
+        for i in (0..S).rev() {
+            for k in i + 1..S {
+                let y_k = y[k];
+                subtract_scaled::<R>(&mut y[i], self.lu[k][i], &y_k);
+            }
         }
         y
     }
+}
 
-    /// `b D⁻¹` from `bᵀ`, all rows of b at once: `Dᵀ y = bᵀ`, `Dᵀ = uᵀ lᵀ`.
-    #[inline(always)]
-    fn divide_unsymmetric<R: Real>(&self, b: &Mat) -> Mat {
-        let mut y = *b;
-        let subtract = |y: &mut Mat, i: usize, k: usize, l: f64| {
-            for c in 0..6 {
-                y[i][c] = R::splat(l).nmadd(R::splat(y[k][c]), R::splat(y[i][c])).lane(0);
-            }
-        };
-        for i in 0..6 {
-            for k in 0..i {
-                subtract(&mut y, i, k, self.l[k][i]);
-            }
-            for c in 0..6 {
-                y[i][c] *= self.inverse[i];
-            }
+/// `D⁻¹ x` of a pivot that was stored.
+#[inline(always)]
+fn solve_pivot(rows: &[Vector], x: &Vector) -> Vector {
+    let size = rows.len() - 1;
+    let mut y = *x;
+    for i in 1..size {
+        for k in 0..i {
+            y[i] -= rows[i][k] * y[k];
         }
-        for i in (0..6).rev() {
-            for k in i + 1..6 {
-                subtract(&mut y, i, k, self.l[k][i]);
-            }
-        }
-        transpose(&y)
     }
+    for i in (0..size).rev() {
+        for k in i + 1..size {
+            y[i] -= rows[i][k] * y[k];
+        }
+        y[i] *= rows[size][i];
+    }
+    y
 }

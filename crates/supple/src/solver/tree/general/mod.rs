@@ -130,7 +130,7 @@ pub(super) fn substep(
     state: &mut State,
     work: &mut GeneralWork,
 ) -> Result<Report, Failure> {
-    work.system.ldl.use_instructions(instructions);
+    work.system.use_instructions(instructions);
     work.start.clone_from(state);
     let part =
         Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
@@ -284,7 +284,7 @@ impl GeneralWork {
             place(state, &self.system.v, None, h, &mut self.poses)?;
             if pass == 1 && self.flesh.is_none() && self.system.is_tense(part, state) {
                 self.along = Along::Mean;
-                self.system.begin_mean();
+                self.system.begin_mean(model);
             }
             if self.along == Along::Mean {
                 self.system.move_rows(model, &self.poses);

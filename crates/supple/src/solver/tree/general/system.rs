@@ -7,10 +7,11 @@ use crate::flesh::couple::Coupled;
 use crate::forces::{Force, PairBlock, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
+use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, exp_derivative, log, skew, turned_inertia};
 use crate::maths::sparse::{Ldl, Lu, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::joint::{Row, Sides};
+use crate::model::joint::Sides;
 use crate::model::{Body, BodyId, BodyState, Joint, JointId, Model, State};
 use crate::solver::Mode;
 use crate::step::Failure;
@@ -236,18 +237,17 @@ struct Leader {
     bodies: [Option<(usize, Slot)>; 2],
 }
 
-/// A joint, a coupling or a grip: rows between two bodies, or a body and the world.
+/// A joint, a coupling or a grip: rows between two bodies, or a body and the world. The rows themselves are in the matrix: those at the start of the drift, or where
+/// rows move with it the mean of both ends.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     a: usize,
     b: Option<usize>,
     rows: usize,
-    /// Rows of both sides along which it acts: those at the start of the drift.
-    j_a: Block,
-    j_b: Block,
-    /// The same where rows move with the drift.
-    j0_a: Block,
-    j0_b: Block,
+    /// Which rows are lengths, a bit each; the others are angles.
+    lengths: u8,
+    /// Where its rows of the start are kept.
+    first_row: u32,
     /// From its bodies' centres to where it holds them \[m\]; without end for what is no joint.
     length: f64,
     /// Places of its blocks.
@@ -270,6 +270,8 @@ pub(super) struct System {
     pub(super) links: Vec<Link>,
     /// By coupling.
     leaders: Vec<Leader>,
+    /// Rows of joints at the start of the drift, both sides of each, where rows move with it.
+    rows_of_start: Vec<[Vector; 2]>,
     /// Places of the blocks between the bodies of each pair that forces connect.
     pairs: Vec<(usize, usize)>,
     /// The velocities of the drift, by body.
@@ -314,6 +316,7 @@ impl System {
             bodies: model.bodies().len(),
             links: Vec::new(),
             leaders: Vec::new(),
+            rows_of_start: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
             middle: vec![DMat3::ZERO; model.bodies().len()],
@@ -335,6 +338,12 @@ impl System {
         };
         system.build(model);
         system
+    }
+
+    /// From now on computes with these instructions.
+    pub(super) fn use_instructions(&mut self, instructions: Instructions) {
+        self.ldl.use_instructions(instructions);
+        self.matrix.use_instructions(instructions);
     }
 
     /// Makes the pattern fit the grips and contacts of this step.
@@ -392,10 +401,8 @@ impl System {
             a,
             b,
             rows,
-            j_a: Block::zeros(rows, 6),
-            j_b: Block::zeros(rows, 6),
-            j0_a: Block::zeros(rows, 6),
-            j0_b: Block::zeros(rows, 6),
+            lengths: 0,
+            first_row: 0,
             length: f64::INFINITY,
             at_a: matrix.slot(node, a),
             at_b: matrix.slot(node, b.unwrap_or(a)),
@@ -427,6 +434,13 @@ impl System {
         self.links.extend(joints.chain(followers).chain(grips));
         self.leaders.clear();
         self.leaders.extend(leaders);
+        let mut row = 0;
+        for link in self.links.iter_mut().take(model.joints().len()) {
+            link.first_row = row;
+            row += link.rows as u32;
+        }
+        self.rows_of_start.clear();
+        self.rows_of_start.resize(row as usize, [[0.0; 6]; 2]);
         for list in [&mut self.x, &mut self.keep, &mut self.plain, &mut self.step] {
             list.clear();
             list.resize(sizes.len(), [0.0; 6]);
@@ -462,7 +476,7 @@ impl System {
     /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
     pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
         for link in self.links.iter_mut().skip(first_grip(part.model)) {
-            link.rate = link.j_a.times_vector(&self.v[link.a]);
+            link.rate = times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a]);
         }
         self.matrix.clear();
         for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
@@ -485,49 +499,50 @@ impl System {
 
     fn set_rows(&mut self, part: &Part<'_>, state: &State) {
         let &Part { model, input, .. } = part;
-        let light = |i: usize, j: &Block| {
+        // J M⁻¹ Jᵀ of one row
+        let light = |i: usize, row: Twist| {
             let (body, s) = (&model.bodies()[i], &state.bodies[i]);
-            let inverse = turned_inertia(s.orientation, body.inertia).inverse();
-            let diagonal = |r: usize| {
-                let v = DVec3::new(j.get(r, 0), j.get(r, 1), j.get(r, 2));
-                let w = DVec3::new(j.get(r, 3), j.get(r, 4), j.get(r, 5));
-                v.length_squared() / body.mass + w.dot(inverse * w)
-            };
-            (0..j.rows()).map(diagonal).sum::<f64>()
+            let w = s.orientation.conjugate() * row.angular;
+            row.linear.length_squared() / body.mass + w.dot(body.inertia.inverse() * w)
         };
         for (k, link) in self.links.iter_mut().enumerate() {
             let mut compliance = 0.0;
+            let mut set = |matrix: &mut Sparse, link: &mut Link, r: usize, [a, b]: [Twist; 2]| {
+                add_scaled(&mut matrix.rows_mut(link.at_a, link.rows)[r], 1.0, &from_twist(a));
+                compliance += light(link.a, a);
+                if let Some(other) = link.b {
+                    add_scaled(&mut matrix.rows_mut(link.at_b, link.rows)[r], 1.0, &from_twist(b));
+                    compliance += light(other, b);
+                }
+                link.lengths |= u8::from(a.linear != DVec3::ZERO) << r;
+            };
+            link.lengths = 0;
             match Rows::of(model, k) {
                 Rows::Joint(joint) => {
                     for (r, row) in joint.rows(&model.sides(joint, state)).iter().enumerate() {
-                        link.set_row(r, row);
+                        set(&mut self.matrix, link, r, [row.a, row.b]);
                     }
                 }
                 Rows::Coupling(c) => {
                     let row = model.couplings()[c].row_at(model, state);
-                    let [a, b] = row.follower;
-                    link.set_row(0, &Row { residual: row.residual, a, b, bias: 0.0 });
+                    set(&mut self.matrix, link, 0, row.follower);
                     for (side, twist) in self.leaders[c].bodies.iter().zip(row.leader) {
                         let &Some((body, slot)) = side else { continue };
-                        let mut j = Block::zeros(1, 6);
-                        j.set_row(0, &from_twist(twist));
-                        self.matrix.add_to(slot, &j);
-                        compliance += light(body, &j);
+                        add_scaled(&mut self.matrix.rows_mut(slot, 1)[0], 1.0, &from_twist(twist));
+                        compliance += light(body, twist);
                     }
                 }
-                Rows::Grip(g) => link.set_grip(&state.bodies[link.a].pose(), &input.grips[g]),
+                Rows::Grip(g) => {
+                    let rows = grip_rows(&state.bodies[link.a].pose(), &input.grips[g]);
+                    for (r, row) in rows.into_iter().enumerate().take(link.rows) {
+                        set(&mut self.matrix, link, r, [row, Twist::ZERO]);
+                    }
+                }
             }
-            if link.rows == 0 {
-                continue;
+            if link.rows > 0 {
+                link.regular = REGULAR * compliance / link.rows as f64;
+                self.matrix.add_diagonal(self.bodies + k, -link.regular);
             }
-            self.matrix.add_to(link.at_a, &link.j_a);
-            compliance += light(link.a, &link.j_a);
-            if let Some(b) = link.b {
-                self.matrix.add_to(link.at_b, &link.j_b);
-                compliance += light(b, &link.j_b);
-            }
-            link.regular = REGULAR * compliance / link.rows as f64;
-            self.matrix.add_diagonal(self.bodies + k, -link.regular);
         }
     }
 
@@ -682,7 +697,7 @@ impl System {
         let joints = self.links.iter().zip(part.model.joints());
         let mut swing = joints.flat_map(|(link, joint)| {
             let sides = part.model.sides(joint, state);
-            let pull = link.pull();
+            let pull = link.pull(&self.matrix);
             let a = pull.dot(sides.a.rotation * joint.child_from_joint.translation) / inertia(link.a);
             let b = pull.dot(sides.b.rotation * joint.parent_from_joint.translation);
             [a.abs(), link.b.map_or(0.0, |id| b.abs() / inertia(id))]
@@ -692,35 +707,40 @@ impl System {
 
     /// Makes the rows along which joints act in (1) the mean of those of the start and those at `poses`.
     pub(super) fn move_rows(&mut self, model: &Model, poses: &[Pose]) {
-        for (link, joint) in self.links.iter_mut().zip(model.joints()).filter(|(link, _)| link.rows > 0) {
-            let before = [link.j_a, link.j_b];
-            for (r, row) in joint.rows(&link.sides_at(poses)).iter().enumerate() {
-                link.set_row(r, row);
-            }
-            let Link { j_a, j_b, j0_a, j0_b, .. } = link;
-            for (slot, j, j0, before) in [(link.at_a, j_a, j0_a, &before[0]), (link.at_b, j_b, j0_b, &before[1])] {
-                let mut mean = Block::zeros(link.rows, 6);
-                mean.add_scaled(0.5, j);
-                mean.add_scaled(0.5, j0);
-                *j = mean;
-                mean.add_scaled(-1.0, before);
-                self.matrix.add_to(slot, &mean);
+        for (link, joint) in self.links.iter().zip(model.joints()) {
+            let start = &self.rows_of_start[link.first_row as usize..];
+            for (r, (row, start)) in joint.rows(&link.sides_at(poses)).iter().zip(start).enumerate() {
+                let mean = |end: Twist, start: &Vector| {
+                    let end = from_twist(end);
+                    std::array::from_fn(|k| 0.5 * (end[k] + start[k]))
+                };
+                self.matrix.rows_mut(link.at_a, link.rows)[r] = mean(row.a, &start[0]);
+                if link.b.is_some() {
+                    self.matrix.rows_mut(link.at_b, link.rows)[r] = mean(row.b, &start[1]);
+                }
             }
         }
     }
 
     /// From now on joints act along the mean of their rows.
-    pub(super) fn begin_mean(&mut self) {
-        self.links.iter_mut().for_each(|link| (link.j0_a, link.j0_b) = (link.j_a, link.j_b));
+    pub(super) fn begin_mean(&mut self, model: &Model) {
+        for link in self.links.iter().take(model.joints().len()) {
+            let (a, b) = (self.matrix.rows(link.at_a, link.rows), self.matrix.rows(link.at_b, link.rows));
+            let keep = &mut self.rows_of_start[link.first_row as usize..][..link.rows];
+            keep.iter_mut().zip(a.iter().zip(b)).for_each(|(keep, (a, b))| *keep = [*a, *b]);
+        }
     }
 
     /// The impulses of joints in (1), once more for (2).
     pub(super) fn add_mean_impulses(&self, model: &Model, second: &mut [Wrench]) {
         for link in self.links.iter().take(model.joints().len()) {
-            let on = |j: &Block| crate::maths::block::to_wrench(&j.transpose_times_vector(&link.y)) * -1.0;
-            second[link.a] += on(&link.j_a);
+            let on = |slot: Slot| {
+                let impulse = transpose_times(self.matrix.rows(slot, link.rows), &link.y);
+                crate::maths::block::to_wrench(&impulse) * -1.0
+            };
+            second[link.a] += on(link.at_a);
             if let Some(b) = link.b {
-                second[b] += on(&link.j_b);
+                second[b] += on(link.at_b);
             }
         }
     }
@@ -743,60 +763,55 @@ impl System {
             ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
         }
         // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
-        let by_drift = |i: usize, row: Twist| {
-            let turn = exp_derivative(to_twist(&v[i]).angular * h);
-            from_twist(Twist::new(row.linear, turn.transpose() * row.angular))
-        };
-        let add_change = |ahead: &mut Sparse, slot: Slot, i: usize, from: &Block, to: &dyn Fn(usize) -> Twist| {
-            let mut change = Block::zeros(from.rows(), 6);
-            for r in 0..from.rows() {
-                let mut row = by_drift(i, to(r));
-                add_scaled(&mut row, -1.0, &from_row(from, r));
-                change.set_row(r, &row);
-            }
-            ahead.add_to(slot, &change);
-        };
+        let turn = |i: usize| exp_derivative(to_twist(&v[i]).angular * h);
+        let by_drift = |turn: DMat3, row: Twist| from_twist(Twist::new(row.linear, turn.transpose() * row.angular));
         for (k, link) in links.iter().enumerate().filter(|(_, link)| link.rows > 0) {
+            let (turn_a, turn_b) = (turn(link.a), link.b.map(&turn));
             match Rows::of(model, k) {
                 Rows::Joint(joint) => {
                     let sides = link.sides_at(poses);
-                    let rows = joint.rows(&sides);
-                    add_change(ahead, link.at_a, link.a, &link.j_a, &|r| rows[r].a);
-                    if let Some(b) = link.b {
-                        add_change(ahead, link.at_b, b, &link.j_b, &|r| rows[r].b);
+                    for (r, row) in joint.rows(&sides).iter().enumerate() {
+                        ahead.rows_mut(link.at_a, link.rows)[r] = by_drift(turn_a, row.a);
+                        if let Some(turn_b) = turn_b {
+                            ahead.rows_mut(link.at_b, link.rows)[r] = by_drift(turn_b, row.b);
+                        }
                     }
                     if along == Along::Mean {
                         // δ(½ r × λ) = ½ [λ][r] δφ
-                        let pull = link.pull() * (0.5 * h);
-                        let mut add_tension = |i: usize, r: DVec3| {
-                            let turn = exp_derivative(to_twist(&v[i]).angular * h);
-                            let block = skew(pull) * skew(r) * turn;
-                            ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, block));
+                        let pull = link.pull(matrix) * (0.5 * h);
+                        let mut add_tension = |i: usize, r: DVec3, turn: DMat3| {
+                            ahead.add(i, i, &Block::angular(skew(pull) * skew(r) * turn));
                         };
-                        add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation);
-                        if let Some(b) = link.b {
-                            add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation));
+                        add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation, turn_a);
+                        if let (Some(b), Some(turn_b)) = (link.b, turn_b) {
+                            add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation), turn_b);
                         }
                     }
                 }
                 Rows::Coupling(c) => {
                     let coupling = &model.couplings()[c];
                     let (start, end) = (coupling.row_at(model, state), coupling.row(model, state, |i| poses[i]));
-                    add_change(ahead, link.at_a, link.a, &link.j_a, &|_| end.follower[0]);
+                    // Sides may be the same body: what changes is added.
+                    let mut change = |slot: Slot, i: usize, from: Twist, to: Twist| {
+                        let row = &mut ahead.rows_mut(slot, 1)[0];
+                        add_scaled(row, 1.0, &by_drift(turn(i), to));
+                        add_scaled(row, -1.0, &from_twist(from));
+                    };
+                    change(link.at_a, link.a, start.follower[0], end.follower[0]);
                     if let Some(b) = link.b {
-                        add_change(ahead, link.at_b, b, &link.j_b, &|_| end.follower[1]);
+                        change(link.at_b, b, start.follower[1], end.follower[1]);
                     }
                     for (side, (from, to)) in leaders[c].bodies.iter().zip(start.leader.into_iter().zip(end.leader)) {
                         let &Some((body, slot)) = side else { continue };
-                        let mut j = Block::zeros(1, 6);
-                        j.set_row(0, &from_twist(from));
-                        add_change(ahead, slot, body, &j, &|_| to);
+                        change(slot, body, from, to);
                     }
                 }
                 Rows::Grip(_) => {
                     let grip = &part.input.grips[k - first_grip(model)];
-                    let rows = grip_rows(&poses[link.a], grip);
-                    add_change(ahead, link.at_a, link.a, &link.j_a, &|r| rows[r]);
+                    let rows = ahead.rows_mut(link.at_a, link.rows);
+                    for (to, row) in rows.iter_mut().zip(grip_rows(&poses[link.a], grip)) {
+                        *to = by_drift(turn_a, row);
+                    }
                 }
             }
         }
@@ -826,9 +841,9 @@ impl System {
     /// `yᵀ J δv` of all links.
     pub(super) fn along(&self, dv: &[Vector]) -> f64 {
         let one = |link: &Link| {
-            let mut rate = link.j_a.times_vector(&dv[link.a]);
+            let mut rate = times(self.matrix.rows(link.at_a, link.rows), &dv[link.a]);
             if let Some(b) = link.b {
-                add_scaled(&mut rate, 1.0, &link.j_b.times_vector(&dv[b]));
+                add_scaled(&mut rate, 1.0, &times(self.matrix.rows(link.at_b, link.rows), &dv[b]));
             }
             (0..link.rows).map(|r| link.y[r] * rate[r]).sum::<f64>()
         };
@@ -923,8 +938,7 @@ fn first_grip(model: &Model) -> usize {
 impl Link {
     /// What a row is measured against: the model's size, less if that is hundreds of the joint's, or a radian.
     fn size_of_row(&self, r: usize, reach: f64) -> f64 {
-        let is_length = (0..3).any(|k| self.j_a.get(r, k) != 0.0);
-        if is_length { reach.min((100.0 * self.length).max(0.01 * reach)) } else { 1.0 }
+        if self.lengths & (1 << r) != 0 { reach.min((100.0 * self.length).max(0.01 * reach)) } else { 1.0 }
     }
 
     /// Its two sides at these poses, at rest.
@@ -934,23 +948,21 @@ impl Link {
     }
 
     /// The impulse `Jᵀ y` on side a, without its moment.
-    fn pull(&self) -> DVec3 {
-        to_twist(&self.j_a.transpose_times_vector(&self.y)).linear
+    fn pull(&self, matrix: &Sparse) -> DVec3 {
+        to_twist(&transpose_times(matrix.rows(self.at_a, self.rows), &self.y)).linear
     }
+}
 
-    fn set_row(&mut self, r: usize, row: &Row) {
-        self.j_a.set_row(r, &from_twist(row.a));
-        if self.b.is_some() {
-            self.j_b.set_row(r, &from_twist(row.b));
-        }
-    }
+/// `J v` of these rows.
+fn times(rows: &[Vector], v: &Vector) -> Vector {
+    std::array::from_fn(|r| rows.get(r).map_or(0.0, |row| row.iter().zip(v).map(|(j, v)| j * v).sum()))
+}
 
-    /// Rows of a grip: the velocity of its point, then the angular velocity.
-    fn set_grip(&mut self, pose: &Pose, grip: &Grip) {
-        for (k, row) in grip_rows(pose, grip).iter().take(self.rows).enumerate() {
-            self.j_a.set_row(k, &from_twist(*row));
-        }
-    }
+/// `Jᵀ y` of these rows.
+fn transpose_times(rows: &[Vector], y: &Vector) -> Vector {
+    let mut sum = [0.0; 6];
+    rows.iter().zip(y).for_each(|(row, y)| add_scaled(&mut sum, *y, row));
+    sum
 }
 
 /// The rows of a grip: those of its point, then those of the rotation.
@@ -960,10 +972,6 @@ fn grip_rows(pose: &Pose, grip: &Grip) -> [Twist; 6] {
         0..3 => Twist::new(DVec3::AXES[k], r.cross(DVec3::AXES[k])),
         _ => Twist::new(DVec3::ZERO, DVec3::AXES[k - 3]),
     })
-}
-
-fn from_row(block: &Block, r: usize) -> Vector {
-    std::array::from_fn(|c| block.get(r, c))
 }
 
 /// How far a gripped body is from where it is held: the point \[m\], then the rotation \[rad\].
