@@ -145,8 +145,23 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     out.u32(nodes.len() as u32);
     nodes.into_iter().for_each(|node| out.vec3(node));
     direction(shown, &mut out);
+    obstacles(shown, &mut out);
     skin(shown, &mut out);
     out.0
+}
+
+/// Obstacles that are moved, and where they are.
+fn obstacles(shown: &Shown<'_>, out: &mut Bytes) {
+    // A take that came from elsewhere may move some that are not there.
+    let known = shown.model.obstacles().len();
+    let moved =
+        || (0u32..).zip(&shown.input.obstacles).take(known).filter_map(|(k, target)| target.map(|t| (k, t.pose)));
+    out.u32(moved().count() as u32);
+    for (obstacle, pose) in moved() {
+        out.u32(obstacle);
+        out.vec3(pose.translation);
+        out.quat(pose.rotation);
+    }
 }
 
 /// Displacements of the skin, what presses on it, which bones were tested, and what hands do to it. Nothing where there is no skin.

@@ -17,8 +17,8 @@ use crate::protocol::{
     self, Change, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
 };
 use axum::body::Bytes;
-use poking::Poke;
 use axum::extract::ws::Utf8Bytes;
+use poking::Poke;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

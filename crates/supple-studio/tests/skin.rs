@@ -30,6 +30,7 @@ fn skin_of(frame: &Frame) -> Told {
     at += 4 + 44 * frame.u32(at) as usize; // contacts of bodies
     at += 4 + 12 * frame.u32(at) as usize; // nodes of flesh
     at += 60 + 40 * frame.u32(at + 56) as usize; // directing
+    at += 4 + 32 * frame.u32(at) as usize; // moved obstacles
     let mut next = |bytes: usize| {
         at += bytes;
         at - bytes
@@ -133,7 +134,8 @@ async fn bones_and_displacements_give_the_surface() {
 }
 
 fn pose_told(frame: &Value) -> Pose {
-    let numbers = |key: &str| -> Vec<f64> { frame[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+    let numbers =
+        |key: &str| -> Vec<f64> { frame[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
     let (t, q) = (numbers("position"), numbers("rotation"));
     Pose::new(DQuat::from_xyzw(q[0], q[1], q[2], q[3]), DVec3::new(t[0], t[1], t[2]))
 }
@@ -160,7 +162,10 @@ async fn a_ball_dents_the_skin_and_its_poke_is_recorded() {
     let dented = skin_of(&frame);
     assert_eq!(dented.balls.len(), 1);
     assert!((f64::from(dented.balls[0].1) - radius).abs() < 1e-6);
-    assert!(dented.balls[0].0.distance(at + way * (0.8 * skin.depth - radius)) < 1e-5, "the ball came where it was wanted");
+    assert!(
+        dented.balls[0].0.distance(at + way * (0.8 * skin.depth - radius)) < 1e-5,
+        "the ball came where it was wanted"
+    );
     assert!(dented.largest() > 0.2 * skin.depth, "{} m deep", dented.largest());
     assert!(!dented.pressures.is_empty() && !dented.tested.is_empty());
     let push: DVec3 = dented.pressures.iter().map(|(_, force)| *force).sum();

@@ -34,7 +34,8 @@ fn is_near(point: DVec3) -> bool {
 
 impl Stage {
     fn skin(&self) -> Result<&Skin, Refused> {
-        let none = "the scene has no skin to touch: open one that has, such as tube or deer, or give a character [skin]";
+        let none =
+            "the scene has no skin to touch: open one that has, such as tube or deer, or give a character [skin]";
         self.scene.model.skin().ok_or_else(|| ("studio/value", none.into()))
     }
 

@@ -147,7 +147,7 @@ const pull: Pull = new Pull(canvas, stage, {
   pull: (body, point, target, rotation) => sendPull(0, body, point, target, rotation),
   turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
   release: () => link.send({ type: "release", pointer: 0 }),
-  ready: () => !touch.active,
+  ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (skin?.present ?? false)))),
   choose: (body) => panel.choose(body),
   hover(body, x, y) {
     hovered = body;
@@ -259,7 +259,8 @@ function setScene(message: SceneMessage): void {
   }
   // Shapes lie inside a skin: they are drawn when asked for.
   const shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!;
-  layers.shapes = shapes.checked = !skin.present;
+  const covered = new Set(message.skin?.proxies.map(({ body }) => body));
+  layers.shapes = shapes.checked = !skin.present && !message.bodies.every((_, body) => covered.has(body));
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
@@ -288,6 +289,9 @@ function setScene(message: SceneMessage): void {
     displacement: new Heat("Displacement", -1, "m", 1e-3 * deep, deep),
     pressure: new Heat("Pressure", -1, "Pa", 1e2, 1e5),
   };
+  // The page may come late: what is followed is looked for from where it started.
+  seen.fromArray(message.bodies[0]?.start.position ?? [0, 0, 0]);
+  seenIn = message.generation;
   instruments.setScene(message);
   direct.setScene(message);
   panel.setScene(message);
@@ -336,6 +340,7 @@ function findGround(box: THREE.Box3): number {
 function show(frame: MovingFrame): void {
   if (!figure || !lines) return;
   figure.move(frame);
+  obstacles?.move(frame);
   figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
@@ -545,6 +550,10 @@ window.supple = {
   },
   /** What the drawn skin measures. */
   skin: () => skin?.measure() ?? null,
+  /** Whether the meshes of a file are drawn as they are. */
+  get meshesDrawn() {
+    return skin !== null && skin.present && skin.group.visible;
+  },
   /** What is drawn of flesh. */
   get flesh() {
     return flesh?.shown ?? null;
@@ -556,6 +565,7 @@ window.supple = {
   get tool() {
     return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible };
   },
+  obstacleAt: (obstacle: number) => obstacles?.placeOf(obstacle) ?? null,
   /** Where a vertex of the soft skin is drawn. */
   vertexAt: (vertex: number) => soft?.placeOf(vertex) ?? null,
   /** Where a place is, in pixels of the window. */

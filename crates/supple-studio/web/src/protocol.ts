@@ -304,6 +304,8 @@ export interface MovingFrame {
   pushes: { body: number; point: Float32Array; normal: Float32Array; force: Float32Array; friction: number }[];
   /** What the actuators did, and the goals they had. */
   direction: Direction;
+  /** Obstacles that are moved, and where they are: position, then rotation. */
+  obstacles: { obstacle: number; pose: Float32Array }[];
   /** What the skin does, if there is one. */
   skin: SkinFrame | null;
 }
@@ -396,6 +398,12 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
       direction.goals.push({ ...goal, point: floats(3), target: floats(3) });
     }
   }
+  const obstacles = [];
+  for (let left = at + 4 <= buffer.byteLength ? u32(at) : 0; left > 0; left--) {
+    obstacles.push({ obstacle: u32(at + 4), pose: new Float32Array(buffer, at + 8, 7) });
+    at += 32;
+  }
+  at += 4;
   let skin: SkinFrame | null = null;
   if (at + 4 <= buffer.byteLength) {
     const count = () => {
@@ -448,6 +456,7 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     nodes,
     pushes,
     direction,
+    obstacles,
     skin,
   };
 }

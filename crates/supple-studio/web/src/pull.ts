@@ -10,7 +10,7 @@ export interface PullEvents {
   /** Whether pulls can turn a body. */
   turns(): boolean;
   release(): void;
-  /** Whether the mouse pulls bodies, and holds no other tool. */
+  /** Whether the mouse pulls bodies: something of them is drawn, and it holds no other tool. */
   ready(): boolean;
   hover(body: number | null, x: number, y: number): void;
   choose(body: number): void;
@@ -68,7 +68,7 @@ export class Pull {
       this.unsent = false;
       this.events.pull(this.held.body, this.held.point, this.held.target, this.held.rotation);
     }
-    if (this.hovering && !this.held && this.figure) {
+    if (this.hovering && !this.held && this.figure && this.events.ready()) {
       const event = this.hovering;
       this.hovering = null;
       this.aim(event);

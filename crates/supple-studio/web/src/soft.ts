@@ -33,6 +33,7 @@ export class SoftView {
   private readonly bands: THREE.LineSegments;
   private readonly carried: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial>;
   private readonly copies: [from: THREE.InstancedMesh, to: THREE.InstancedMesh][] = [];
+  private readonly beside: [from: THREE.Object3D, to: THREE.Object3D][] = [];
   private testedCount = 0;
   private largest = 0;
   private most = 0;
@@ -108,7 +109,11 @@ export class SoftView {
       this.copies.push([mesh, copy]);
       this.twin.add(copy);
     }
-    for (const object of standing) this.twin.add(object.clone());
+    for (const object of standing) {
+      const copy = object.clone();
+      this.beside.push([object, copy]);
+      this.twin.add(copy);
+    }
   }
 
   show(layers: SoftLayers): void {
@@ -141,6 +146,10 @@ export class SoftView {
     const { geometry } = this.carried;
     geometry.attributes.position!.needsUpdate = true;
     geometry.computeVertexNormals();
+    for (const [from, to] of this.beside) {
+      to.position.copy(from.position);
+      to.quaternion.copy(from.quaternion);
+    }
     for (const [from, to] of this.copies) {
       to.visible = from === this.balls || shapes;
       to.count = from.count;

@@ -226,6 +226,27 @@ test("a grabbed vertex follows the mouse", async () => {
   await until(page, () => window.supple.tool.tool === "pull");
 });
 
+test("what touches the skin by a scene's own motion is drawn where it is", async () => {
+  await page.locator("#scene").selectOption("snake");
+  await until(page, () => window.supple.scene.name === "snake" && window.supple.frame?.step > 5);
+  const [first] = await page.evaluate(() => window.supple.frame.obstacles.map(({ obstacle }) => obstacle));
+  assert.equal(await page.evaluate((k) => window.supple.scene.obstacles[k].name, first), "fish");
+  const apart = () => {
+    const { obstacle, pose } = window.supple.frame.obstacles[0];
+    const { position } = window.supple.scene.obstacles[obstacle].frame;
+    return Math.hypot(...position.map((p, k) => p - pose[k]));
+  };
+  await until(page, `(${apart})() > 0.02`);
+  const off = () => {
+    const { obstacle, pose } = window.supple.frame.obstacles[0];
+    const drawn = window.supple.obstacleAt(obstacle);
+    return Math.hypot(...drawn.map((p, k) => p - pose[k]));
+  };
+  await press("Space");
+  await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+  await until(page, `(${off})() < 1e-6`);
+});
+
 test("without skin the tools say so", async () => {
   await page.locator("#scene").selectOption("pendulum");
   await until(page, () => window.supple.scene.name === "pendulum");
