@@ -28,6 +28,7 @@ const press = (key) => page.keyboard.press(key);
 const control = () => page.evaluate(() => window.supple.status.settings.control);
 const direction = () => page.evaluate(() => window.supple.frame.direction);
 const goTo = async (to) => {
+  await until(page, (to) => Number(document.getElementById("time").max) >= to, to);
   await page.locator("#time").fill(String(to));
   await until(page, (to) => window.supple.frame.step === to, to);
 };

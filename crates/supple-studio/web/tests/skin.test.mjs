@@ -52,6 +52,7 @@ const steps = async (count) => {
   }
 };
 const goTo = async (to) => {
+  await until(page, (to) => Number(document.getElementById("time").max) >= to, to);
   await page.locator("#time").fill(String(to));
   await until(page, (to) => window.supple.frame.step === to, to);
   await page.locator("#view").focus();
