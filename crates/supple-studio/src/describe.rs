@@ -4,7 +4,7 @@ use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, Range, Scene, Shape, Skin, Solver, Stage};
+use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, PoseMap, Range, Scene, Shape, Skin, Solver, Stage};
 use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
 
 #[derive(Serialize)]
@@ -26,6 +26,8 @@ struct Description<'a> {
     meshes: Vec<MeshLine<'a>>,
     /// Soft matter around bones.
     flesh: Option<FleshLine>,
+    /// How bones carry the skin, if the flesh is one.
+    skin: Option<SkinLine>,
     /// What was changed, guessed or left out of a file.
     notes: Vec<NoteLine<'a>>,
     /// By body: the bone of a character, with what may be changed of it; empty when the scene is none.
@@ -214,6 +216,54 @@ fn skin(skin: &Skin, model: &Model) -> FleshLine {
     }
 }
 
+/// What carries a skin to the world: `x = R (u − p) + Σ w T p`, or `Σ w T u` (docs/protocol.md), flat lists.
+#[derive(Serialize)]
+struct SkinLine {
+    map: &'static str,
+    /// Places of the vertices in the rest pose, and of the corners of the layer below them.
+    rest: Vec<f32>,
+    inner: Vec<f32>,
+    centres: Vec<f32>,
+    /// Four a vertex; those after the last have no weight.
+    bodies: Vec<u32>,
+    weights: Vec<f32>,
+    /// By body: from the rest pose to its coordinates.
+    from_rest: Vec<Frame>,
+    proxies: Vec<ProxyLine>,
+}
+
+/// The hull that is tested for a bone before its vertices are, in coordinates of its body.
+#[derive(Serialize)]
+struct ProxyLine {
+    body: u32,
+    points: Vec<[f64; 3]>,
+    triangles: Vec<[u32; 3]>,
+    vertices: Vec<u32>,
+}
+
+fn carried(skin: &Skin) -> SkinLine {
+    let flat = |points: &[DVec3]| points.iter().flat_map(|p| p.as_vec3().to_array()).collect();
+    let proxies = skin.proxy_surfaces().into_iter().map(|(body, points, triangles)| ProxyLine {
+        body,
+        points: points.iter().map(|p| p.to_array()).collect(),
+        triangles,
+        vertices: skin.proxy_vertices(body).to_vec(),
+    });
+    SkinLine {
+        map: match skin.map {
+            PoseMap::Linear => "linear",
+            PoseMap::Centres => "centres",
+        },
+        rest: flat(&skin.rest),
+        inner: flat(&skin.layer.inner),
+        centres: flat(&skin.centres),
+        bodies: skin.influences.iter().flatten().map(|i| i.body).collect(),
+        weights: skin.influences.iter().flatten().map(|i| i.weight as f32).collect(),
+        from_rest: skin.body_from_rest.iter().map(|&pose| pose.into()).collect(),
+        proxies: proxies.collect(),
+    }
+}
+
 #[derive(Serialize)]
 struct NoteLine<'a> {
     code: &'a str,
@@ -274,6 +324,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         floor: floor(model),
         meshes: dress.meshes.iter().map(mesh).collect(),
         flesh: model.flesh().map(flesh).or_else(|| model.skin().map(|own| skin(own, model))),
+        skin: model.skin().map(carried),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
         scenes: scenes.collect(),

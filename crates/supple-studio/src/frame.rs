@@ -142,13 +142,59 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     if let Some(flesh) = model.flesh() {
         flesh.positions(state, &mut nodes);
     }
-    if let Some(skin) = model.skin() {
-        skin.layer_positions(state, &mut nodes);
-    }
     out.u32(nodes.len() as u32);
     nodes.into_iter().for_each(|node| out.vec3(node));
     direction(shown, &mut out);
+    obstacles(shown, &mut out);
+    skin(shown, &mut out);
     out.0
+}
+
+/// Obstacles that are moved, and where they are.
+fn obstacles(shown: &Shown<'_>, out: &mut Bytes) {
+    // A take that came from elsewhere may move some that are not there.
+    let known = shown.model.obstacles().len();
+    let moved =
+        || (0u32..).zip(&shown.input.obstacles).take(known).filter_map(|(k, target)| target.map(|t| (k, t.pose)));
+    out.u32(moved().count() as u32);
+    for (obstacle, pose) in moved() {
+        out.u32(obstacle);
+        out.vec3(pose.translation);
+        out.quat(pose.rotation);
+    }
+}
+
+/// Displacements of the skin, what presses on it, which bones were tested, and what hands do to it. Nothing where there is no skin.
+fn skin(shown: &Shown<'_>, out: &mut Bytes) {
+    let Shown { model, state, input, work, .. } = shown;
+    let Some(skin) = model.skin() else { return };
+    out.u32(skin.nodes() as u32);
+    state.nodes.iter().for_each(|node| out.vec3(node.position));
+    // Before the first step, and of stored poses, nothing is known of contacts.
+    let known = shown.step > 0 && shown.flags & STORED == 0;
+    let pressures = if known { work.skin_pressures() } else { &[] };
+    out.u32(pressures.len() as u32);
+    for &(vertex, force) in pressures {
+        out.u32(vertex);
+        out.vec3(force);
+    }
+    let looked = if known { work.skin_looked() } else { &[] };
+    let tested = || (0u32..).zip(looked).filter(|(_, looked)| **looked);
+    out.u32(tested().count() as u32);
+    tested().for_each(|(body, _)| out.u32(body));
+    out.u32(input.balls.len() as u32);
+    for ball in &input.balls {
+        out.vec3(ball.centre);
+        out.f32(ball.radius);
+    }
+    // A take that came from elsewhere may name vertices that are not there.
+    let grabs = || input.grabs.iter().filter(|grab| (grab.vertex as usize) < skin.nodes());
+    out.u32(grabs().count() as u32);
+    for grab in grabs() {
+        out.u32(grab.vertex);
+        out.vec3(grab.target);
+        out.f32(grab.stiffness);
+    }
 }
 
 /// What the control of the actuators did, and the goals it had.

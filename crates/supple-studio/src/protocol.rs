@@ -41,7 +41,25 @@ pub(crate) enum Request {
         #[serde(default = "unit")]
         strength: f64,
     },
-    /// End a pull.
+    /// Start or move a ball that pokes the skin.
+    Poke {
+        /// Tells pulls, balls and grabs of one client apart.
+        #[serde(default)]
+        pointer: u32,
+        centre: [f64; 3],
+        radius: f64,
+    },
+    /// Start or move a pull at a vertex of the skin.
+    Grab {
+        #[serde(default)]
+        pointer: u32,
+        vertex: u32,
+        target: [f64; 3],
+        /// Multiplies the stiffness of the pull.
+        #[serde(default = "unit")]
+        strength: f64,
+    },
+    /// End a pull, a ball or a grab.
     Release {
         #[serde(default)]
         pointer: u32,
@@ -86,12 +104,14 @@ pub(crate) enum Request {
 impl Request {
     /// Whether it adds something to the takes that only a person or a device could do again.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Bone, Delete, Drag, Key, Pin, Redo, Rename, Set, Steer, Targets, Undo, Unkey};
+        use Request::{Bone, Delete, Drag, Grab, Key, Pin, Poke, Redo, Rename, Set, Steer, Targets, Undo, Unkey};
         matches!(
             self,
             Bone { .. }
                 | Delete { .. }
                 | Drag { .. }
+                | Poke { .. }
+                | Grab { .. }
                 | Key { .. }
                 | Unkey { .. }
                 | Pin { .. }

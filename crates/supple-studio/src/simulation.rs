@@ -4,6 +4,7 @@
 
 mod directing;
 mod doctor;
+mod poking;
 mod posing;
 mod takes;
 
@@ -17,11 +18,13 @@ use crate::protocol::{
 };
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
+use poking::Poke;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::glam::{DQuat, DVec3};
+use supple::skin::Grab;
 use supple::solver::Impulses;
 use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
@@ -288,6 +291,9 @@ struct Stage {
     pins: BTreeMap<u32, DVec3>,
     /// Pulls by client and pointer.
     drags: BTreeMap<(u64, u32), Drag>,
+    /// Balls that poke the skin and vertices of it that are pulled, by client and pointer.
+    pokes: BTreeMap<(u64, u32), Poke>,
+    grabs: BTreeMap<(u64, u32), Grab>,
     /// Orientations that pulls hold while posing.
     turns: BTreeMap<(u64, u32), DQuat>,
     /// Level of pulls while the character is directed.
@@ -425,7 +431,7 @@ impl Simulation {
                     let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
                 }
             },
-            Command::Gone { client } => self.stage.drags.retain(|(owner, _), _| *owner != client),
+            Command::Gone { client } => self.stage.let_go(|(owner, _)| owner == client),
             Command::Copy(purpose, reply) => {
                 let Stage { scene, timeline, take, dress, .. } = &self.stage;
                 let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
@@ -551,8 +557,14 @@ impl Simulation {
                 let owner = (client, pointer);
                 return self.stage.drag(owner, body, point.into(), target.into(), rotation, strength);
             }
+            Request::Poke { pointer, centre, radius } => {
+                return self.stage.poke((client, pointer), centre.into(), radius);
+            }
+            Request::Grab { pointer, vertex, target, strength } => {
+                return self.stage.grab((client, pointer), vertex, target.into(), strength);
+            }
             Request::Release { pointer } => {
-                self.stage.drags.remove(&(client, pointer));
+                self.stage.let_go(|owner| owner == (client, pointer));
                 return Ok(Told::Nothing);
             }
             Request::Pin { body, on } => self.stage.pin(body, on)?,
@@ -734,6 +746,8 @@ impl Stage {
             steering: None,
             pins: BTreeMap::new(),
             drags: BTreeMap::new(),
+            pokes: BTreeMap::new(),
+            grabs: BTreeMap::new(),
             turns: BTreeMap::new(),
             drag_level: LevelTold::Secondary,
             keyed: false,
@@ -805,6 +819,7 @@ impl Stage {
             budget.learn(&self.report, self.step_micros);
         }
         self.now.step += 1;
+        self.move_pokes();
         self.timeline.record(self.take, &self.now.input, &self.now.state);
         Ok(advanced)
     }
@@ -851,6 +866,7 @@ impl Stage {
             input.targets[tracker] = Some(target);
         }
         self.add_hands(pin);
+        self.touch_skin();
     }
 
     fn set(&mut self, change: Change) -> Result<(), Refused> {
@@ -924,17 +940,7 @@ impl Stage {
             }
             turn => turn.flatten(),
         };
-        let new = !self.drags.contains_key(&owner);
-        if new && self.drags.len() >= MAX_DRAGS {
-            return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
-        }
-        let begun = self.fork()?;
-        let forked = begun.is_some();
-        if forked {
-            self.name_by_style();
-            let label = format!("the new {}", self.timeline.takes()[self.take].name);
-            self.add_edit(Edit { label, take: self.take, begun, what: What::Pull });
-        }
+        let told = self.take_in_hand(!self.drags.contains_key(&owner))?;
         match turn {
             Some(turn) => self.turns.insert(owner, turn),
             None => self.turns.remove(&owner),
@@ -947,7 +953,26 @@ impl Stage {
             owner,
             Drag { body: BodyId(body), point, target, target_velocity: DVec3::ZERO, stiffness, damping },
         );
-        Ok(if forked { Told::Status } else { Told::Nothing })
+        Ok(told)
+    }
+
+    /// A person takes hold of something, or moves what is held: at a recorded step another take begins.
+    fn take_in_hand(&mut self, new: bool) -> Result<Told, Refused> {
+        if new && self.drags.len() + self.pokes.len() + self.grabs.len() >= MAX_DRAGS {
+            return Err(("studio/value", format!("there are {MAX_DRAGS} pulls already")));
+        }
+        let Some(begun) = self.fork()? else { return Ok(Told::Nothing) };
+        self.name_by_style();
+        let label = format!("the new {}", self.timeline.takes()[self.take].name);
+        self.add_edit(Edit { label, take: self.take, begun: Some(begun), what: What::Pull });
+        Ok(Told::Status)
+    }
+
+    /// Ends the pulls, balls and grabs of these owners.
+    fn let_go(&mut self, of: impl Fn((u64, u32)) -> bool) {
+        self.drags.retain(|&owner, _| !of(owner));
+        self.pokes.retain(|&owner, _| !of(owner));
+        self.grabs.retain(|&owner, _| !of(owner));
     }
 
     fn pin(&mut self, body: u32, on: bool) -> Result<(), Refused> {

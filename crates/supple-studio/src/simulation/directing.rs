@@ -113,6 +113,14 @@ impl Stage {
         was != told && **was == same && *before == Change { control: Some(Box::new(same)), ..change.clone() }
     }
 
+    /// Takes the keyframes of a change, and nothing else of it.
+    pub(super) fn put_keys(&mut self, change: &Change) {
+        let Some(control) = &change.control else { return };
+        let told = ControlTold { keyframes: control.keyframes.clone(), ..self.control_told() };
+        self.keyed = true;
+        self.apply_control(&told);
+    }
+
     /// Whether a change asks for keyframes where the present recorded step was played by others.
     pub(super) fn has_other_keys(&self, change: &Change) -> bool {
         let plays = change.control.as_ref().is_some_and(|told| told.mode == ModeTold::Keyframes);

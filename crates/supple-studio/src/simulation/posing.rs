@@ -101,6 +101,8 @@ impl Stage {
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
+            balls: Vec::new(),
+            grabs: Vec::new(),
             control: self.control_of(&input.control),
             flesh: if poses(input.solver) { self.scene.input.flesh } else { input.flesh },
             ..input.clone()

@@ -103,7 +103,7 @@ impl Simulation {
     fn exchange(&mut self, mut stage: Stage) -> Stage {
         self.generations += 1;
         stage.generation = self.generations;
-        stage.drags.clear();
+        stage.let_go(|_| true);
         self.playing = false;
         let before = std::mem::replace(&mut self.stage, stage);
         self.begin_stage();
@@ -199,7 +199,7 @@ impl Stage {
             self.measure();
         }
         self.take = take;
-        self.drags.clear();
+        self.let_go(|_| true);
         (self.failed, self.culprit) = (false, None);
         self.adopt();
         Ok(())
@@ -357,11 +357,12 @@ impl Stage {
             }
             self.seek(begun.from.0, begun.from.1)?;
             moved = Moved::Elsewhere;
-        } else if matches!(edit.what, What::Set { .. } | What::Pin { .. }) {
+        } else if self.is_of_the_end(&edit.what) {
             moved = self.go_to_end(edit.take)?;
         }
         match &edit.what {
             What::Pull => {}
+            What::Set { before, after } if self.is_keying(after, before) => self.put_keys(before),
             What::Set { before, .. } => self.apply(before),
             What::Pin { body, before, .. } => self.hold_body(*body, *before),
             What::Rename { before, .. } => self.timeline.rename(edit.take, before),
@@ -381,11 +382,12 @@ impl Stage {
         if let Some(begun) = &mut edit.begun {
             self.timeline.restore(&std::mem::take(&mut begun.removed));
         }
-        if edit.begun.is_some() || matches!(edit.what, What::Set { .. } | What::Pin { .. }) {
+        if edit.begun.is_some() || self.is_of_the_end(&edit.what) {
             moved = self.go_to_end(edit.take)?;
         }
         match &edit.what {
             What::Pull => {}
+            What::Set { before, after } if self.is_keying(before, after) => self.put_keys(after),
             What::Set { after, .. } => self.apply(after),
             What::Pin { body, after, .. } => self.hold_body(*body, *after),
             What::Rename { after, .. } => self.timeline.rename(edit.take, after),
@@ -396,6 +398,15 @@ impl Stage {
         }
         self.history.push_done(edit);
         Ok(moved)
+    }
+
+    /// Whether an edit is undone where the next live step begins. Keyframes belong to no step: one stays where one is.
+    fn is_of_the_end(&self, what: &What) -> bool {
+        match what {
+            What::Set { before, after } => !self.is_keying(before, after),
+            What::Pin { .. } => true,
+            What::Pull | What::Rename { .. } | What::Delete { .. } => false,
+        }
     }
 
     /// Goes to the end of a take, where the next live step begins, unless one is there.

@@ -112,9 +112,9 @@ impl Frame {
     pub(crate) fn f32(&self, at: usize) -> f32 {
         f32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
     }
-    /// Where it ends but for what is told of directing, without goals.
+    /// Where it ends but for what is told of directing, without goals, and of moved obstacles, without any.
     pub(crate) fn end(&self) -> usize {
-        self.0.len().saturating_sub(60)
+        self.0.len().saturating_sub(64)
     }
     pub(crate) fn step(&self) -> u32 {
         self.u32(16)

@@ -10,17 +10,34 @@ const COLOUR = 0xb9b4ab;
 /** The obstacles of a scene; a level half-space is the ground of the stage and not drawn again. */
 export class Obstacles {
   readonly group = new THREE.Group();
+  /** By obstacle; null where none is drawn. */
+  private readonly meshes: (THREE.Mesh | null)[] = [];
   private readonly material = new THREE.MeshStandardMaterial({ color: COLOUR, roughness: 0.9, side: THREE.DoubleSide });
 
   constructor(message: SceneMessage, reach: number) {
     for (const obstacle of message.obstacles) {
       const geometry = solid(obstacle, reach);
-      if (!geometry) continue;
-      const mesh = new THREE.Mesh(geometry, this.material);
+      const mesh = geometry && new THREE.Mesh(geometry, this.material);
+      this.meshes.push(mesh);
+      if (!mesh) continue;
       mesh.applyMatrix4(matrixOf(obstacle.frame));
       mesh.castShadow = obstacle.shape !== "half_space";
       mesh.receiveShadow = true;
       this.group.add(mesh);
+    }
+  }
+
+  /** Where an obstacle is drawn. */
+  placeOf(obstacle: number): number[] | null {
+    return this.meshes[obstacle]?.position.toArray() ?? null;
+  }
+
+  /** Puts those that are moved where a frame has them. */
+  move(frame: MovingFrame): void {
+    for (const { obstacle, pose } of frame.obstacles) {
+      const mesh = this.meshes[obstacle];
+      mesh?.position.fromArray(pose);
+      mesh?.quaternion.fromArray(pose, 3);
     }
   }
 

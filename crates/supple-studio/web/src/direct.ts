@@ -2,7 +2,7 @@
 // bone, keyframes, and the meter of what acts on the root.
 
 import { figure } from "./plots";
-import type { Aim, Control, Goal, Level, Mode, MovingFrame, SceneMessage, StatusMessage, Style } from "./protocol";
+import type { Aim, Control, Goal, JointControl, Level, Mode, MovingFrame, SceneMessage, StatusMessage, Style } from "./protocol";
 
 export interface DirectEvents {
   send(message: object): void;
@@ -42,6 +42,9 @@ const OF_AIM: Record<string, string> = {
 };
 const handleOf = (goal: Goal) => OF_AIM[Object.keys(goal.aim)[0]!];
 
+/** A joint of which nothing was said. */
+const USUAL: Omit<JointControl, "joint"> = { weight: 1, max_torque: null, actuation: "by_place" };
+
 /** The built-in take that a scene plays, besides its own motion. */
 function takeOf(scene: SceneMessage): string | null {
   const line = scene.scenes.find(({ name }) => name === scene.name.split(":")[0]);
@@ -70,6 +73,16 @@ export class Direct {
     level.addEventListener("change", () => this.setGoals((own) => own.map((goal) => ({ ...goal, level: level.value as Level }))));
     const drag = element<HTMLSelectElement>("drag-level");
     drag.addEventListener("change", () => this.set({ drag_level: drag.value as Level }));
+    const joints = element<HTMLSelectElement>("joint-level");
+    joints.addEventListener("change", () => this.set({ joint_level: joints.value as Level }));
+    input("pose-share").addEventListener("input", () => this.set({ pose_share: input("pose-share").valueAsNumber }));
+    input("joint-weight").addEventListener("input", () => this.setJoint({ weight: 10 ** input("joint-weight").valueAsNumber }));
+    input("joint-torque").addEventListener("change", () => {
+      const most = input("joint-torque").valueAsNumber;
+      this.setJoint({ max_torque: Number.isFinite(most) ? Math.max(most, 0) : null });
+    });
+    const actuation = element<HTMLSelectElement>("joint-actuation");
+    actuation.addEventListener("change", () => this.setJoint({ actuation: actuation.value as JointControl["actuation"] }));
     input("share").addEventListener("input", () => this.set({ share: input("share").valueAsNumber }));
     for (const id of ["hertz", "ratio"]) {
       input(id).addEventListener("input", () => {
@@ -101,8 +114,10 @@ export class Direct {
     for (const button of all("[data-style]")) press(button, button.dataset.style === control.style);
     for (const part of all("[data-when]")) part.hidden = !part.dataset.when!.split(" ").includes(control.mode);
     element<HTMLSelectElement>("drag-level").value = control.drag_level;
-    const values = { share: control.share, ...control.landing };
+    element<HTMLSelectElement>("joint-level").value = control.joint_level;
+    const values = { share: control.share, "pose-share": control.pose_share, ...control.landing };
     for (const [id, value] of Object.entries(values)) if (!input(id).matches(":active")) input(id).value = String(value);
+    element("pose-share-value").textContent = `${Math.round(100 * control.pose_share)} %`;
     element("share-value").textContent = `${Math.round(100 * control.share)} %`;
     element("hertz-value").textContent = `${Number(control.landing.hertz.toPrecision(2))} Hz`;
     element("ratio-value").textContent = `× ${Number(control.landing.ratio.toPrecision(2))}`;
@@ -122,7 +137,36 @@ export class Direct {
     const level = own[0]?.level ?? (body === this.bone ? null : "primary");
     if (level) element<HTMLSelectElement>("goal-level").value = level;
     this.bone = body;
+    this.showJoint(body);
     element("goal-bone").textContent = body === null ? "Choose a bone to ask something of it." : (this.scene?.bodies[body]?.name ?? "");
+  }
+
+  /** The joint that holds the chosen bone, as it is directed. */
+  private showJoint(body: number | null): void {
+    const index = this.jointOf(body);
+    element("directed-joint").hidden = index < 0;
+    const joint = this.scene?.joints[index];
+    if (!joint || !this.control) return;
+    const own = this.control.joints.find((told) => told.joint === index) ?? { ...USUAL, joint: index };
+    element("directed-joint-name").textContent = `Joint ${joint.name}`;
+    if (!input("joint-weight").matches(":active")) input("joint-weight").value = String(Math.log10(own.weight));
+    element("joint-weight-value").textContent = `× ${Number(own.weight.toPrecision(2))}`;
+    if (document.activeElement !== input("joint-torque")) input("joint-torque").value = own.max_torque === null ? "" : String(own.max_torque);
+    element("joint-torque-unit").textContent = joint.slide ? "N" : "N·m";
+    element<HTMLSelectElement>("joint-actuation").value = own.actuation;
+  }
+
+  private jointOf(body: number | null): number {
+    return body === null ? -1 : (this.scene?.joints.findIndex((joint) => joint.child === body) ?? -1);
+  }
+
+  /** Changes how the joint of the chosen bone is directed. */
+  private setJoint(change: Partial<JointControl>): void {
+    const joint = this.jointOf(this.events.chosen());
+    if (!this.control || joint < 0) return;
+    const own = this.control.joints.find((told) => told.joint === joint) ?? { ...USUAL, joint };
+    const others = this.control.joints.filter((told) => told.joint !== joint);
+    this.set({ joints: [...others, { ...own, ...change }].sort((a, b) => a.joint - b.joint) });
   }
 
   /** Once a frame: the meter and the track of keyframes. */

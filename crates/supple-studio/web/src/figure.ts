@@ -158,9 +158,8 @@ export class Figure {
     return changed;
   }
 
-  /** The first body a ray meets, and where. */
+  /** The first body a ray meets, and where; whether its shapes are drawn or not, for they lie inside what is. */
   pick(ray: THREE.Raycaster): { body: number; point: THREE.Vector3 } | null {
-    if (!this.group.visible) return null;
     for (const hit of ray.intersectObjects(this.group.children, false)) {
       const part = this.bodyOf.get(hit.object)?.[hit.instanceId ?? -1];
       if (part) return { body: part.body, point: hit.point };

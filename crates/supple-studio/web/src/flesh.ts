@@ -11,7 +11,7 @@ const BALL = 0.06;
 
 export class FleshView {
   readonly group = new THREE.Group();
-  private readonly surface: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial>;
+  readonly surface: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial>;
   private readonly wires: THREE.LineSegments<THREE.BufferGeometry, THREE.LineBasicMaterial>;
   private readonly balls: THREE.InstancedMesh;
   private readonly positions: Float32Array;
@@ -36,6 +36,8 @@ export class FleshView {
     geometry.setAttribute("color", new THREE.BufferAttribute(this.colours, 3).setUsage(THREE.DynamicDrawUsage));
     geometry.setIndex(message.triangles);
     this.surface = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.55 }));
+    // It moves: rays test every triangle.
+    geometry.boundingSphere = new THREE.Sphere(new THREE.Vector3(), Infinity);
     this.surface.castShadow = this.surface.receiveShadow = true;
 
     const pairs = new Map<number, number>();
@@ -88,7 +90,7 @@ export class FleshView {
     material.needsUpdate = true;
   }
 
-  /** Moves everything to the places of the nodes, three numbers each. */
+  /** Moves everything to the places of the nodes, three numbers each. Colours tell the strain. */
   move(nodes: Float32Array, heat: Heat | null): void {
     const { message } = this;
     if (nodes.length !== message.start.length) return;
@@ -101,7 +103,9 @@ export class FleshView {
         y += weight * nodes[at + 1]!;
         z += weight * nodes[at + 2]!;
       }
-      this.positions.set([x, y, z], 3 * v);
+      this.positions[3 * v] = x;
+      this.positions[3 * v + 1] = y;
+      this.positions[3 * v + 2] = z;
     }
     if (heat) this.strain(nodes);
     this.paint(heat);
@@ -119,6 +123,13 @@ export class FleshView {
       this.balls.setMatrixAt(k, place);
     }
     this.balls.instanceMatrix.needsUpdate = true;
+  }
+
+  /** Colours by a number of each vertex. */
+  colourBy(values: ArrayLike<number>, heat: Heat): void {
+    const colour = new THREE.Color();
+    for (let v = 0; v < values.length; v++) heat.colour(values[v]!, colour).toArray(this.colours, 3 * v);
+    this.surface.geometry.attributes.color!.needsUpdate = true;
   }
 
   /** |FᵀF − 1|/2 of each element [%]: the size of its strain, which turning does not change. */
@@ -161,8 +172,8 @@ export class FleshView {
     ends.needsUpdate = true;
   }
 
-  /** For tests: vertices, edges and nodes drawn, the largest strain [%], and the colour of the first vertex. */
-  get shown(): { vertices: number; edges: number; nodes: number; strain: number; lowest: number; colour: number[] } {
+  /** For tests: vertices, edges and nodes drawn, the largest strain [%], the colour of the first vertex, and a sum of all colours that changes with any. */
+  get shown(): { vertices: number; edges: number; nodes: number; strain: number; lowest: number; colour: number[]; colours: number } {
     const cage = this.wires.visible;
     let lowest = Infinity;
     for (let k = 1; k < this.positions.length; k += 3) lowest = Math.min(lowest, this.positions[k]!);
@@ -170,9 +181,10 @@ export class FleshView {
       vertices: this.surface.visible ? this.positions.length / 3 : 0,
       edges: cage ? this.edgeElement.length : 0,
       nodes: cage ? this.radii.length : 0,
-      strain: Math.max(...this.strains),
+      strain: this.strains.reduce((a, b) => Math.max(a, b), 0),
       lowest,
       colour: [...this.colours.subarray(0, 3)],
+      colours: this.colours.reduce((sum, c, k) => sum + c * ((k % 97) + 1), 0),
     };
   }
 

@@ -7,7 +7,9 @@ const STEPS = [0x00224e, 0x35456c, 0x666970, 0x948e77, 0xc8b866, 0xfee838].map((
 
 export class Heat {
   constructor(
-    /** Which of a joint's numbers. */
+    /** What is coloured. */
+    readonly name: string,
+    /** Which of a joint's numbers; -1 for other numbers. */
     readonly number: number,
     readonly unit: string,
     readonly low: number,

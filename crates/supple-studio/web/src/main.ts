@@ -16,8 +16,11 @@ import { Skin } from "./skin";
 import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { Pull } from "./pull";
+import { SoftView } from "./soft";
 import { Stage } from "./stage";
 import { Takes } from "./takes";
+import { Touch, type Tool } from "./touch";
+import { Twins } from "./twins";
 
 // `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card.
 const query = new URLSearchParams(location.search);
@@ -34,6 +37,7 @@ let fresh = false;
 let figure: Figure | null = null;
 let skin: Skin | null = null;
 let flesh: FleshView | null = null;
+let soft: SoftView | null = null;
 let lines: Lines | null = null;
 let overlay: Overlay | null = null;
 let obstacles: Obstacles | null = null;
@@ -48,7 +52,7 @@ let frames = 0;
 const cost = { script: 0, draw: 0 };
 let offline = false;
 let greeted = false;
-let heats: Record<"gaps" | "loads" | "strain", Heat> | null = null;
+let heats: Record<"gaps" | "loads" | "strain" | "displacement" | "pressure", Heat> | null = null;
 const layers: Record<Layer, boolean> = {
   shapes: true,
   bones: false,
@@ -62,8 +66,14 @@ const layers: Record<Layer, boolean> = {
   skin: true,
   cage: false,
   strain: false,
+  displacement: false,
+  pressure: false,
+  proxies: false,
+  tested: false,
+  twin: false,
 };
 const instruments = new Instruments();
+const twins = new Twins(stage);
 
 const link: Link = new Link({
   scene: setScene,
@@ -100,6 +110,7 @@ const panel: Panel = new Panel({
     fresh = true;
   },
   goHome: () => stage.goHome(),
+  tool: (tool) => take(touch.tool === tool ? "pull" : tool),
   meant: () => hovered ?? panel.chosen,
 }, instruments);
 
@@ -125,10 +136,18 @@ const direct: Direct = new Direct({
   chosen: () => panel.chosen,
 });
 
+const touch: Touch = new Touch(canvas, stage, {
+  send: (message) => link.send(message),
+  strength: () => panel.strength,
+  sized: showTool,
+});
+stage.scene.add(touch.preview);
+
 const pull: Pull = new Pull(canvas, stage, {
   pull: (body, point, target, rotation) => sendPull(0, body, point, target, rotation),
   turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
   release: () => link.send({ type: "release", pointer: 0 }),
+  ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (skin?.present ?? false)))),
   choose: (body) => panel.choose(body),
   hover(body, x, y) {
     hovered = body;
@@ -142,6 +161,38 @@ const pull: Pull = new Pull(canvas, stage, {
     fresh = true;
   },
 });
+
+/** Takes a tool for the skin. */
+function take(tool: Tool): void {
+  if (tool !== "pull" && !scene?.skin) return panel.notify("This scene has no soft skin: tube, snake, deer and soft_hand have.", "info");
+  touch.choose(tool);
+  showTool();
+}
+
+const size = document.getElementById("ball-radius") as HTMLInputElement;
+const press = document.getElementById("ball-press") as HTMLInputElement;
+for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
+  button.addEventListener("click", () => take(button.dataset.tool as Tool));
+}
+// On a logarithmic scale, in radii of the character.
+size.addEventListener("input", () => {
+  touch.resize(stage.radius * 10 ** size.valueAsNumber);
+  showTool();
+});
+press.addEventListener("input", () => {
+  touch.press = press.valueAsNumber;
+  showTool();
+});
+
+function showTool(): void {
+  for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.tool === touch.tool));
+  }
+  size.value = String(Math.log10(touch.radius / stage.radius));
+  press.value = String(touch.press);
+  document.getElementById("ball-radius-value")!.textContent = written(touch.radius, "m");
+  document.getElementById("ball-press-value")!.textContent = written(touch.press * touch.radius, "m");
+}
 
 function sendPull(pointer: number, body: number, point: THREE.Vector3, target: THREE.Vector3, rotation: THREE.Quaternion | null): void {
   const turn = rotation ? { rotation: rotation.toArray() } : {};
@@ -177,6 +228,8 @@ function setScene(message: SceneMessage): void {
   hovered = null;
   label.hidden = true;
   pull.drop();
+  touch.choose("pull");
+  touch.surface = null;
   figure?.dispose();
   lines?.dispose();
   if (figure) stage.scene.remove(figure.group, figure.ghosts);
@@ -194,12 +247,20 @@ function setScene(message: SceneMessage): void {
   skin = new Skin(message);
   stage.scene.add(skin.group);
   if (flesh) stage.scene.remove(flesh.group);
+  if (soft) stage.scene.remove(soft.group);
+  soft?.dispose();
   flesh?.dispose();
   flesh = message.flesh ? new FleshView(message.flesh) : null;
   if (flesh) stage.scene.add(flesh.group);
+  soft = flesh && message.skin ? new SoftView(message.skin, message.flesh!, flesh.surface.geometry) : null;
+  if (soft && flesh) {
+    stage.scene.add(soft.group);
+    touch.surface = flesh.surface;
+  }
   // Shapes lie inside a skin: they are drawn when asked for.
   const shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!;
-  layers.shapes = shapes.checked = !skin.present;
+  const covered = new Set(message.skin?.proxies.map(({ body }) => body));
+  layers.shapes = shapes.checked = !skin.present && !message.bodies.every((_, body) => covered.has(body));
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
@@ -209,15 +270,28 @@ function setScene(message: SceneMessage): void {
   const ground = floorOf(message) ?? findGround(box);
   obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
-  if (!same) stage.fit(obstacles.around(box), ground);
+  twins.begin(soft, obstacles.around(box), ground);
+  soft?.accompany(figure.group.children, obstacles.group.children);
+  if (!same) {
+    stage.fit(obstacles.around(box), ground);
+    touch.resize(0.08 * stage.radius);
+    showTool();
+  }
   // Loads from a thousandth of about the character's weight up to it.
   const heaviest = 10 ** Math.ceil(Math.log10(weight));
+  const deep = 10 ** Math.ceil(Math.log10(soft?.depth ?? 1));
   heats = {
-    gaps: new Heat(JOINT.gap, "m", 1e-9, 1e-2),
-    loads: new Heat(JOINT.force, "N", 1e-3 * heaviest, heaviest),
+    gaps: new Heat("Joint gap", JOINT.gap, "m", 1e-9, 1e-2),
+    loads: new Heat("Joint load", JOINT.force, "N", 1e-3 * heaviest, heaviest),
     // the material goes beyond its range at a strain of 17 %
-    strain: new Heat(-1, "%", 1, 100),
+    strain: new Heat("Strain", -1, "%", 1, 100),
+    // up to about the depth of the layer
+    displacement: new Heat("Displacement", -1, "m", 1e-3 * deep, deep),
+    pressure: new Heat("Pressure", -1, "Pa", 1e2, 1e5),
   };
+  // The page may come late: what is followed is looked for from where it started.
+  seen.fromArray(message.bodies[0]?.start.position ?? [0, 0, 0]);
+  seenIn = message.generation;
   instruments.setScene(message);
   direct.setScene(message);
   panel.setScene(message);
@@ -229,16 +303,25 @@ function heat(): Heat | null {
   return layers.loads ? heats.loads : layers.gaps ? heats.gaps : null;
 }
 
+/** The number of vertices that the colours of the skin show, with its scale. */
+function vertexHeat(): { of: "displacement" | "pressure"; heat: Heat } | null {
+  const of = layers.displacement ? "displacement" : layers.pressure ? "pressure" : null;
+  return of && heats && soft ? { of, heat: heats[of] } : null;
+}
+
 function applyLayers(): void {
   if (!figure || !lines) return;
-  if (skin) skin.group.visible = layers.skin;
+  // A file's own mesh is not drawn again where it became soft skin.
+  if (skin) skin.group.visible = layers.skin && !soft;
+  soft?.show(layers);
+  twins.show(layers.twin);
   flesh?.show(layers);
   figure.group.visible = layers.shapes;
   figure.ghosts.visible = layers.ghost;
   for (const layer of ["bones", "axes", "limits"] as const) lines.show(layer, layers[layer]);
   lines.forces.group.visible = marks.points.visible = layers.forces;
   cones.group.visible = layers.contacts;
-  panel.showLegend(layers.strain && flesh ? heats!.strain : heat());
+  panel.showLegend(layers.strain && flesh ? heats!.strain : (vertexHeat()?.heat ?? heat()));
   fresh = true;
 }
 
@@ -257,11 +340,16 @@ function findGround(box: THREE.Box3): number {
 function show(frame: MovingFrame): void {
   if (!figure || !lines) return;
   figure.move(frame);
+  obstacles?.move(frame);
   figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
   skin?.move(figure.worlds);
-  flesh?.move(frame.nodes, layers.strain ? heats!.strain : null);
+  const nodes = soft ? soft.carry(frame, layers.cage || layers.strain) : frame.nodes;
+  flesh?.move(nodes, layers.strain ? heats!.strain : null);
+  const number = vertexHeat();
+  if (soft && number) flesh?.colourBy(soft.numbers(frame, number.of), number.heat);
+  soft?.move(frame, figure.worlds, layers.shapes);
   lines.move(figure.worlds);
   lines.forces.show(frame, stage.radius, 0.5 * weight);
   if (layers.contacts) cones.show(frame, stage.radius, 0.5 * weight);
@@ -310,6 +398,13 @@ function showTrouble(): void {
 function showPull(): void {
   if (!figure || !lines) return;
   const active = pull.active ?? keyPull;
+  const grabbed = touch.grabbed;
+  const grab = grabbed && latest?.skin?.grabs.find(({ vertex }) => vertex === grabbed.vertex);
+  if (soft && grabbed && grab) {
+    const from = new THREE.Vector3(...soft.placeOf(grabbed.vertex));
+    lines.forces.stretch(null, null);
+    return showForce(from, grab.stiffness * from.distanceTo(new THREE.Vector3().fromArray(grab.target)));
+  }
   if (!active) {
     lines.forces.stretch(null, null);
     forceLabel.hidden = true;
@@ -318,9 +413,14 @@ function showPull(): void {
   const from = active.point.clone().applyMatrix4(figure.worldOf(active.body));
   lines.forces.stretch(from, active.target);
   const drag = latest?.drags.findLast((d) => d.puller === 1 && d.body === active.body);
-  const [x, y] = toScreen(from);
-  forceLabel.hidden = !drag;
-  if (drag) forceLabel.textContent = written(Math.hypot(...drag.force), "N");
+  showForce(from, drag ? Math.hypot(...drag.force) : null);
+}
+
+/** The figure beside what is pulled [N]. */
+function showForce(at: THREE.Vector3, force: number | null): void {
+  const [x, y] = toScreen(at);
+  forceLabel.hidden = force === null;
+  if (force !== null) forceLabel.textContent = written(force, "N");
   forceLabel.style.left = `${x}px`;
   forceLabel.style.top = `${y}px`;
   stage.touch();
@@ -391,6 +491,7 @@ canvas.addEventListener("blur", endKeyPull);
 function tick(): void {
   requestAnimationFrame(tick);
   const start = performance.now();
+  touch.tick();
   pull.tick();
   panel.tick();
   if (fresh && latest) {
@@ -401,6 +502,7 @@ function tick(): void {
   direct.tick();
   showPull();
   showTrouble();
+  twins.tick(toScreen);
   if (latest) instruments.draw(latest);
   const scripted = performance.now();
   if (stage.draw()) {
@@ -448,9 +550,29 @@ window.supple = {
   },
   /** What the drawn skin measures. */
   skin: () => skin?.measure() ?? null,
+  /** Whether the meshes of a file are drawn as they are. */
+  get meshesDrawn() {
+    return skin !== null && skin.present && skin.group.visible;
+  },
   /** What is drawn of flesh. */
   get flesh() {
     return flesh?.shown ?? null;
+  },
+  /** What is told and drawn of soft skin. */
+  get soft() {
+    return soft && latest ? soft.shown(latest) : null;
+  },
+  get tool() {
+    return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible };
+  },
+  obstacleAt: (obstacle: number) => obstacles?.placeOf(obstacle) ?? null,
+  /** Where a vertex of the soft skin is drawn. */
+  vertexAt: (vertex: number) => soft?.placeOf(vertex) ?? null,
+  /** Where a place is, in pixels of the window. */
+  screenAt(place: [number, number, number]): [number, number] {
+    const [x, y] = toScreen(new THREE.Vector3(...place));
+    const box = canvas.getBoundingClientRect();
+    return [x + box.left, y + box.top];
   },
   /** Where a body's centre of mass is, in pixels of the window. */
   screenOf(body: number): [number, number] {

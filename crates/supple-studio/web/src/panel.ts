@@ -4,18 +4,23 @@ import { acceptFiles } from "./drop";
 import type { Heat } from "./heat";
 import type { Instruments } from "./instruments";
 import { figure } from "./plots";
+import type { Tool } from "./touch";
 import type { Bone, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 
-export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin" | "cage" | "strain";
+export type Layer = "shapes" | "bones" | "axes" | "limits" | "forces" | "ghost" | "gaps" | "loads" | "contacts" | "skin" | "cage" | "strain" | SkinLayer;
+/** Layers of scenes with soft skin. */
+type SkinLayer = "displacement" | "pressure" | "proxies" | "tested" | "twin";
 const LAYERS: Layer[] = ["shapes", "bones", "axes", "limits", "forces", "ghost", "gaps", "loads", "contacts", "skin"];
 /** Layers that colour the bodies: one at a time. */
-const COLOURING: Layer[] = ["gaps", "loads", "strain"];
+const COLOURING: Layer[] = ["gaps", "loads", "strain", "displacement", "pressure"];
 
 export interface PanelEvents {
   send(message: object): void;
   layer(layer: Layer, visible: boolean): void;
   chosen(body: number | null): void;
   goHome(): void;
+  /** Takes a tool for the skin, or puts it away. */
+  tool(tool: Tool): void;
   /** The body that P means: under the mouse, else the chosen one. */
   meant(): number | null;
 }
@@ -72,6 +77,7 @@ export class Panel {
     input("parameters").value = parameters;
     this.describeScene();
     this.listSolvers(scene);
+    for (const part of document.querySelectorAll<HTMLElement>("[data-skin]")) part.hidden = !scene.skin;
     const bodies = element<HTMLSelectElement>("body");
     const options = scene.bodies.slice(0, 2000).map((body, k) => new Option(body.name, String(k)));
     bodies.replaceChildren(new Option("none", ""), ...options);
@@ -136,9 +142,10 @@ export class Panel {
     const bar = element<HTMLCanvasElement>("legend-bar");
     heat.drawScale(bar);
     const [low, high] = [figure(heat.low, heat.unit), figure(heat.high, heat.unit)];
+    element("legend-name").textContent = heat.name;
     element("legend-low").textContent = low;
     element("legend-high").textContent = high;
-    bar.setAttribute("aria-label", `Colours from ${low} to ${high}, dark to bright`);
+    bar.setAttribute("aria-label", `${heat.name}: colours from ${low} to ${high}, dark to bright`);
   }
 
   choose(body: number | null): void {
@@ -525,6 +532,13 @@ export class Panel {
       p: () => this.togglePin(this.events.meant()),
       c: () => this.toggle("cage"),
       s: () => this.toggle("strain"),
+      d: () => this.toggleOfSkin("displacement"),
+      r: () => this.toggleOfSkin("pressure"),
+      x: () => this.toggleOfSkin("proxies"),
+      t: () => this.toggleOfSkin("tested"),
+      w: () => this.toggleOfSkin("twin"),
+      o: () => this.events.tool("poke"),
+      g: () => this.events.tool("grab"),
       f: () => this.events.goHome(),
       h: () => input("hold").click(),
       i: () => element("instruments-button").click(),
@@ -538,6 +552,11 @@ export class Panel {
     else if (layer && event.key.length === 1) this.toggle(layer);
     else return;
     event.preventDefault();
+  }
+
+  private toggleOfSkin(layer: SkinLayer): void {
+    if (this.scene?.skin) this.toggle(layer);
+    else this.notify("This scene has no soft skin: tube, snake, deer and soft_hand have.", "info");
   }
 
   private toggle(layer: Layer): void {

@@ -47,6 +47,8 @@ export interface SceneMessage {
   meshes: SkinMessage[];
   /** Soft matter around bones. */
   flesh: FleshMessage | null;
+  /** How bones carry it, if it is skin. */
+  skin: SkinMap | null;
   /** What was changed, guessed or left out of a file. */
   notes: { code: string; part: string; text: string }[];
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
@@ -99,6 +101,21 @@ export interface FleshMessage {
   triangles: number[];
   /** Linear red, green and blue of each vertex, or none. */
   colours: number[];
+}
+
+/** How bodies carry a soft skin from its rest pose, flat lists: four bodies and weights a vertex. */
+export interface SkinMap {
+  map: "linear" | "centres";
+  rest: number[];
+  /** The corners of the layer below the vertices. */
+  inner: number[];
+  centres: number[];
+  bodies: number[];
+  weights: number[];
+  /** By body: from the rest pose to its coordinates. */
+  from_rest: Frame3[];
+  /** Hulls of bones in their coordinates, and the vertices that are tested when something comes near. */
+  proxies: { body: number; points: [number, number, number][]; triangles: [number, number, number][]; vertices: number[] }[];
 }
 
 /** The version that this page speaks. */
@@ -165,6 +182,15 @@ export interface Goal {
   weight: number;
 }
 
+export interface JointControl {
+  joint: number;
+  /** How dear its command is: of two joints the one with the smaller weight does more. */
+  weight: number;
+  /** Largest torque [N·m] or force [N]; null: none of its own. */
+  max_torque: number | null;
+  actuation: "by_place" | "active" | "passive";
+}
+
 /** All that is asked of the actuators but pulls. It is sent back whole. */
 export interface Control {
   mode: Mode;
@@ -172,7 +198,9 @@ export interface Control {
   goals: Goal[];
   drag_level: Level;
   joint_level: Level;
-  joints: object[];
+  /** Joints that differ from the usual. */
+  joints: JointControl[];
+  /** How much of the way to the pose of the start is asked for beside the goals, 0 to 1. */
   pose_share: number;
   keyframes: { time: number; positions: number[] }[];
   /** Share of the keyframes in the commands. */
@@ -276,6 +304,22 @@ export interface MovingFrame {
   pushes: { body: number; point: Float32Array; normal: Float32Array; force: Float32Array; friction: number }[];
   /** What the actuators did, and the goals they had. */
   direction: Direction;
+  /** Obstacles that are moved, and where they are: position, then rotation. */
+  obstacles: { obstacle: number; pose: Float32Array }[];
+  /** What the skin does, if there is one. */
+  skin: SkinFrame | null;
+}
+
+export interface SkinFrame {
+  /** Of each vertex in the rest pose [m], three numbers each. */
+  displacements: Float32Array;
+  /** What pushed on vertices in the last part [N]. */
+  pressures: { vertex: number; force: Float32Array }[];
+  /** Bodies whose vertices were tested for contacts. */
+  tested: Uint32Array;
+  balls: { centre: Float32Array; radius: number }[];
+  /** Pulled vertices; the stiffness in N/m. */
+  grabs: { vertex: number; target: Float32Array; stiffness: number }[];
 }
 
 export interface Direction {
@@ -354,6 +398,26 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
       direction.goals.push({ ...goal, point: floats(3), target: floats(3) });
     }
   }
+  const obstacles = [];
+  for (let left = at + 4 <= buffer.byteLength ? u32(at) : 0; left > 0; left--) {
+    obstacles.push({ obstacle: u32(at + 4), pose: new Float32Array(buffer, at + 8, 7) });
+    at += 32;
+  }
+  at += 4;
+  let skin: SkinFrame | null = null;
+  if (at + 4 <= buffer.byteLength) {
+    const count = () => {
+      at += 4;
+      return u32(at - 4);
+    };
+    const list = <T>(read: () => T): T[] => Array.from({ length: count() }, read);
+    const displacements = floats(3 * count());
+    const pressures = list(() => ({ vertex: count(), force: floats(3) }));
+    const tested = Uint32Array.from(list(count));
+    const balls = list(() => ({ centre: floats(3), radius: floats(1)[0]! }));
+    const grabs = list(() => ({ vertex: count(), target: floats(3), stiffness: floats(1)[0]! }));
+    skin = { displacements, pressures, tested, balls, grabs };
+  }
   const index = (at: number) => (u32(at) === 0xffffffff ? null : u32(at));
   return {
     playing: (flags & 1) !== 0,
@@ -392,5 +456,7 @@ export function decodeFrame(buffer: ArrayBuffer): MovingFrame | null {
     nodes,
     pushes,
     direction,
+    obstacles,
+    skin,
   };
 }

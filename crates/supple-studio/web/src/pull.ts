@@ -10,6 +10,8 @@ export interface PullEvents {
   /** Whether pulls can turn a body. */
   turns(): boolean;
   release(): void;
+  /** Whether the mouse pulls bodies: something of them is drawn, and it holds no other tool. */
+  ready(): boolean;
   hover(body: number | null, x: number, y: number): void;
   choose(body: number): void;
 }
@@ -66,7 +68,7 @@ export class Pull {
       this.unsent = false;
       this.events.pull(this.held.body, this.held.point, this.held.target, this.held.rotation);
     }
-    if (this.hovering && !this.held && this.figure) {
+    if (this.hovering && !this.held && this.figure && this.events.ready()) {
       const event = this.hovering;
       this.hovering = null;
       this.aim(event);
@@ -89,7 +91,7 @@ export class Pull {
   }
 
   private press(event: PointerEvent): void {
-    if (event.button !== 0 || this.held || !this.figure) return;
+    if (event.button !== 0 || this.held || !this.figure || !this.events.ready()) return;
     this.aim(event);
     const hit = this.figure.pick(this.ray);
     if (!hit) return;

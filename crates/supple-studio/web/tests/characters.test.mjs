@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -62,6 +62,17 @@ test("a dropped character is drawn, stands and is not torn", { skip }, async () 
   assert.ok((await page.locator("#import-notes li").count()) > 0);
   if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "cesium-man.png") });
   assert.deepEqual(page.problems, []);
+});
+
+test("it is pulled by what is drawn, though its shapes are not", { skip }, async () => {
+  assert.equal(await page.locator("[data-layer=shapes]").isChecked(), false);
+  const [x, y] = await page.evaluate(() => window.supple.screenOf(0));
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x - 40, y - 20, { steps: 4 });
+  await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
+  await page.mouse.up();
+  await until(page, () => !window.supple.frame.drags.some((drag) => drag.puller === 1));
 });
 
 test("a bone is changed: mass, sag, settling time and limits", { skip }, async () => {
@@ -169,5 +180,39 @@ test("the Khronos validator finds no error in what is written", { skip }, async 
     const path = join(scratch, `${k}.glb`);
     execFileSync(binary, [...call, "-o", path], { stdio: "ignore" });
     assert.deepEqual(await faults(new Uint8Array(readFileSync(path))), [], call.join(" "));
+  }
+});
+
+test("a character in soft skin is poked, and its mesh is drawn once", { skip }, async () => {
+  copyFileSync(join(folder, "RiggedFigure.glb"), join(scratch, "man.glb"));
+  const scene = join(scratch, "soft.toml");
+  writeFileSync(scene, '[character]\nfile = "man.glb"\n\n[skin."*"]\nstiffness = 60000\n');
+  const soft = await serve(scene);
+  try {
+    const page = await visit(browser, `${soft.address}?noaa&noshadow`);
+    await until(page, () => window.supple.soft && window.supple.flesh.vertices > 200 && !window.supple.meshesDrawn);
+    await page.locator("#view").focus();
+    await page.keyboard.press("Space");
+    await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+    await page.keyboard.press("o");
+    const [x, y] = await page.evaluate(() => window.supple.screenOf(0));
+    await page.mouse.move(x, y);
+    await until(page, () => window.supple.tool.preview);
+    const before = await page.evaluate(() => window.supple.soft.displacement);
+    await page.mouse.down();
+    await until(page, () => window.supple.frame.skin.balls.length === 1);
+    for (let k = 0; k < 4; k++) {
+      const step = await page.evaluate(() => window.supple.frame.step);
+      await page.keyboard.press(".");
+      await until(page, (step) => window.supple.frame.step > step, step);
+    }
+    const { displacement } = await page.evaluate(() => window.supple.soft);
+    assert.ok(displacement > before + 1e-3, `displaced by ${before} m, then ${displacement} m`);
+    if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "soft-man.png") });
+    await page.mouse.up();
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  } finally {
+    soft.stop();
   }
 });

@@ -54,6 +54,18 @@ test("the arrow keys drive the car", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("a page that comes late sees the car", async () => {
+  await until(page, () => Math.abs(window.supple.frame.poses[0] - window.supple.scene.bodies[0].start.position[0]) > 1.5 || !window.supple.frame.playing);
+  const late = await visit(browser, `${studio.address}?noaa&noshadow`);
+  const { x, y, width, height } = await late.locator("#view").boundingBox();
+  const inside = (box) => {
+    const [u, v] = window.supple.screenOf(0);
+    return Math.abs(u - box.x) < box.width / 4 && Math.abs(v - box.y) < box.height / 4;
+  };
+  await until(late, inside, { x: x + width / 2, y: y + height / 2, width, height });
+  await late.close();
+});
+
 test("the ragdoll is picked up and thrown", async () => {
   await open("ragdoll");
   await page.locator("#view").focus();

@@ -28,6 +28,7 @@ const press = (key) => page.keyboard.press(key);
 const control = () => page.evaluate(() => window.supple.status.settings.control);
 const direction = () => page.evaluate(() => window.supple.frame.direction);
 const goTo = async (to) => {
+  await until(page, (to) => Number(document.getElementById("time").max) >= to, to);
   await page.locator("#time").fill(String(to));
   await until(page, (to) => window.supple.frame.step === to, to);
 };
@@ -139,6 +140,49 @@ test("a bone keeps what it is told to, at the level told", async () => {
   await until(page, () => window.supple.status.settings.control.drag_level === "secondary");
 });
 
+test("a joint has a weight, a bound and an actuator or none; the pose has a share", async () => {
+  const joint = () => page.evaluate(() => window.supple.status.settings.control.joints);
+  await choose("segment_3");
+  const index = await page.evaluate(() => window.supple.scene.joints.findIndex((joint) => joint.child === 3));
+  await page.locator("#joint-weight").fill("1");
+  await until(page, () => window.supple.status.settings.control.joints[0]?.weight === 10);
+  await page.locator("#joint-torque").fill("0.5");
+  await page.locator("#joint-torque").blur();
+  await until(page, () => window.supple.status.settings.control.joints[0]?.max_torque === 0.5);
+  assert.deepEqual(await joint(), [{ joint: index, weight: 10, max_torque: 0.5, actuation: "by_place" }]);
+  await page.locator("#view").focus();
+  await steps(1);
+  const actuators = (await direction()).actuators;
+  await page.locator("#joint-actuation").selectOption("passive");
+  await until(page, () => window.supple.status.settings.control.joints[0]?.actuation === "passive");
+  await page.locator("#view").focus();
+  await steps(1);
+  assert.equal((await direction()).actuators, actuators - 1, "one actuator less");
+  // Another bone has what it had, and the first keeps its own.
+  await choose("segment_2");
+  assert.equal(await page.locator("#joint-actuation").inputValue(), "by_place");
+  assert.equal(await page.locator("#joint-torque").inputValue(), "");
+  await choose("segment_3");
+  assert.equal(await page.locator("#joint-torque").inputValue(), "0.5");
+  await picture("joint");
+  await page.locator("#joint-actuation").selectOption("by_place");
+  await page.locator("#joint-torque").fill("");
+  await page.locator("#joint-torque").blur();
+  await page.locator("#joint-weight").fill("0");
+  await until(page, () => window.supple.status.settings.control.joints.length === 0);
+  await page.locator("#pose-share").fill("0.5");
+  await until(page, () => window.supple.status.settings.control.pose_share === 0.5);
+  await page.locator("#joint-level").selectOption("tertiary");
+  await until(page, () => window.supple.status.settings.control.joint_level === "tertiary");
+  await page.locator("#view").focus();
+  await steps(3);
+  assert.equal(await page.evaluate(() => window.supple.frame.failed), false);
+  assert.ok((await direction()).root < 1e-9);
+  await page.locator("#pose-share").fill("0");
+  await page.locator("#joint-level").selectOption("secondary");
+  await until(page, () => window.supple.status.settings.control.pose_share === 0 && window.supple.status.settings.control.joint_level === "secondary");
+});
+
 test("what is kept is kept", async () => {
   await goTo(0);
   await page.locator("[data-mode=goals]").click();
@@ -207,6 +251,15 @@ test("keyframes stand under the timeline, lead to their time and can be removed"
   assert.deepEqual((await control()).keyframes.map((key) => key.time), [0.9]);
   await page.locator("#undo").click();
   await until(page, () => window.supple.status.settings.control.keyframes.length === 2);
+  // Keyframes belong to no step: undoing one, and doing it again, stays where one is.
+  const place = () => page.evaluate(() => [window.supple.frame.take, window.supple.frame.step]);
+  assert.deepEqual(await place(), [before.take, 10]);
+  await page.locator("#redo").click();
+  await until(page, () => window.supple.status.settings.control.keyframes.length === 1);
+  assert.deepEqual(await place(), [before.take, 10]);
+  await page.locator("#undo").click();
+  await until(page, () => window.supple.status.settings.control.keyframes.length === 2);
+  assert.deepEqual(await place(), [before.take, 10]);
 });
 
 test("keyframes are played from the start", async () => {

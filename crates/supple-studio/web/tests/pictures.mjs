@@ -16,6 +16,8 @@ const PICTURES = {
   cage: { scene: "worm", seconds: 1.5, keys: "cs" },
   fish: { scene: "fish", seconds: 1.0 },
   finger: { scene: "finger", seconds: 1.0, keys: "c", theme: "dark" },
+  poke: { scene: "deer:2755", seconds: 0.2, keys: "d", poke: "spine_2" },
+  twins: { scene: "snake", seconds: 2.2, keys: "w" },
   "tree-127": { scene: "tree:127", seconds: 1.2 },
 };
 
@@ -34,7 +36,7 @@ for (const name of names.length ? names : Object.keys(PICTURES)) {
 }
 await browser.close();
 
-async function take(name, { seconds, theme = "light", keys = "", choose, direct, pull }, address) {
+async function take(name, { seconds, theme = "light", keys = "", choose, direct, pull, poke }, address) {
   const page = await visit(browser, address, { colorScheme: theme });
   const still = () => until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
   // From the start, by single steps: the same picture however fast the machine draws.
@@ -77,6 +79,17 @@ async function take(name, { seconds, theme = "light", keys = "", choose, direct,
       await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
       await go(40);
     }
+  }
+  if (poke) {
+    await page.locator("#view").focus();
+    await page.keyboard.press("o");
+    const [x, y] = await page.evaluate((body) => window.supple.screenOf(window.supple.bodyOf(body)), poke);
+    await page.mouse.move(x, y);
+    await until(page, () => window.supple.tool.preview);
+    await page.mouse.down();
+    await until(page, () => window.supple.frame.skin.balls.length === 1);
+    await page.waitForTimeout(300); // until it is pressed in
+    await go(5);
   }
   await page.waitForTimeout(2500); // until what is told of the steps is told
   const path = `${folder}/${name}.jpg`;

@@ -34,6 +34,7 @@ after(async () => {
 const press = (key) => page.keyboard.press(key);
 const step = (step) => until(page, (step) => window.supple.frame.step === step, step);
 const scrub = async (to) => {
+  await until(page, (to) => Number(document.getElementById("time").max) >= to, to); // it grows with what is drawn
   await page.locator("#time").fill(String(to));
   await step(to);
 };

@@ -248,6 +248,11 @@ impl Skin {
         self.proxies.surfaces()
     }
 
+    /// Vertices that are tested when the proxy of a body comes near something.
+    pub fn proxy_vertices(&self, body: u32) -> &[u32] {
+        self.proxies.vertices(body)
+    }
+
     /// Everything that acts on the motion or the picture.
     pub(crate) fn hash(&self, hash: &mut Fnv) {
         for point in self.rest.iter().chain(&self.layer.inner).chain(&self.centres) {
