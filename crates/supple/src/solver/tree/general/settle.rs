@@ -2,6 +2,7 @@
 
 use super::TOLERANCE;
 use super::system::{Part, System};
+use crate::input::FleshCoupling;
 use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::State;
 use crate::step::{Failure, Report};
@@ -40,6 +41,9 @@ impl System {
         let enough = (part.accuracy.contacts * speed * part.h / part.reach).max(ROUNDING);
         let (mut open, mut before) = (f64::INFINITY, f64::INFINITY);
         let mut told = Told::Truly;
+        // Flesh that begins or ceases to touch bends what is missing so much that whole steps may lead to and fro.
+        let bends = part.model.flesh().is_some() && part.input.flesh == FleshCoupling::Together;
+        let mut last = f64::INFINITY;
         for pass in 0..PASSES + CLOSING {
             let mut missing = f64::INFINITY;
             if told == Told::ByDerivatives {
@@ -49,13 +53,21 @@ impl System {
             // Early rounds need not be exact.
             let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
             if told == Told::Truly || missing <= enough_for_now {
-                open = self.follow(pass, &mut residual)?;
-                self.plain.copy_from_slice(&self.x);
-                if pass == 0 {
-                    self.guess_sliding();
-                    self.discs.begin();
+                if bends && pass > 0 {
+                    (open, missing) = self.follow_down(part, state, last, &mut residual)?;
+                } else {
+                    open = self.follow(pass, &mut residual)?;
+                    self.plain.copy_from_slice(&self.x);
+                    if pass == 0 {
+                        self.guess_sliding();
+                        self.discs.begin();
+                    }
+                    missing = self.missing_with_touches(part, state);
                 }
-                missing = self.missing_with_touches(part, state);
+                if bends {
+                    last = open.max(missing);
+                    self.note_place();
+                }
                 told = Told::Truly;
             }
             if !(open.is_finite() && missing.is_finite()) {
@@ -74,7 +86,7 @@ impl System {
                 if pass < PASSES {
                     self.touches.iter_mut().for_each(|t| t.next_round());
                     self.discs.next(&mut self.touches);
-                    self.missing_with_touches(part, state);
+                    last = open.max(self.missing_with_touches(part, state));
                     again = true;
                 }
             }
@@ -137,6 +149,45 @@ impl System {
             }
         }
         residual(self)
+    }
+
+    /// Notes v and y as those that were followed last.
+    fn note_place(&mut self) {
+        self.place.clear();
+        self.place.extend_from_slice(&self.v);
+        self.place.extend(self.links.iter().map(|link| link.y));
+    }
+
+    /// Follows v; where more is open or missing than at the place that was followed last, or v leads too far round, goes back towards that place. Returns what
+    /// is open and what is missing.
+    fn follow_down(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        last: f64,
+        residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
+    ) -> Result<(f64, f64), Failure> {
+        let mut shortenings = 0;
+        loop {
+            let share = match residual(self) {
+                Ok(open) => {
+                    self.plain.copy_from_slice(&self.x);
+                    let missing = self.missing_with_touches(part, state);
+                    let size = open.max(missing);
+                    if size <= last.max(TOLERANCE) || shortenings == SHORTENINGS {
+                        return Ok((open, missing));
+                    }
+                    (last / size).clamp(0.1, 0.5)
+                }
+                Err(Failure::Turned(_)) if shortenings < SHORTENINGS => 0.25,
+                Err(failure) => return Err(failure),
+            };
+            shortenings += 1;
+            let y = self.links.iter_mut().map(|link| &mut link.y);
+            for (now, then) in self.v.iter_mut().chain(y).zip(&self.place) {
+                *now = std::array::from_fn(|k| then[k] + share * (now[k] - then[k]));
+            }
+        }
     }
 
     /// Sets `x` to what is missing with the impulses of touches at v; returns its size.
