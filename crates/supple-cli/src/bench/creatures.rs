@@ -251,7 +251,8 @@ fn chart(document: &Document) -> Result<String, Error> {
         colour,
         kind: SeriesKind::Line,
         weight: 1,
-        points: document.figure.iter().map(|p| (p.ratio, time(p))).collect(),
+        // none has its place too: this axis is not logarithmic
+        points: document.figure.iter().map(|p| (p.ratio.max(f64::MIN_POSITIVE), time(p))).collect(),
     };
     let series = [
         line("selective", RGBColor(0, 114, 178), |p| p.selective_ms),

@@ -123,8 +123,6 @@ const FAR: f64 = 0.2;
 const STEPS_ALONE: u32 = 60;
 /// Friction goes on to the pushes of the present this often in a part, then keeps them, so that all converges.
 const LAGS: u32 = 3;
-/// And only where bones have moved by less than this share of a cell since: the pushes at a place that is only tried may be of any size.
-const LAG_WITHIN: f64 = 0.05;
 /// Factors are kept while steps become shorter by this.
 const KEEP: f64 = 0.3;
 /// Or the nodes are this much nearer than they need be.
@@ -265,15 +263,12 @@ impl Implicit {
     fn follow(&mut self, flesh: &Flesh, poses: &[Pose]) {
         let blocks = self.stiffness.blocks;
         self.solution.copy_from_slice(&self.reduced);
-        let mut farthest: f64 = 0.0;
         for ((x, to), from) in self.solution[blocks..].iter_mut().zip(poses).zip(&self.at) {
             let turn = log(to.rotation * from.rotation.conjugate());
-            let way = to.translation - from.translation;
-            farthest = farthest.max(way.length()).max(turn.length() * flesh.cell);
-            *x = from_twist(Twist::new(way, turn));
+            *x = from_twist(Twist::new(to.translation - from.translation, turn));
         }
         self.place_bones(flesh, poses);
-        if self.lags < LAGS && farthest < LAG_WITHIN * flesh.cell {
+        if self.lags < LAGS {
             self.lag(flesh);
         }
         self.go(flesh);

@@ -53,16 +53,15 @@ impl System {
             // Early rounds need not be exact.
             let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
             if told == Told::Truly || missing <= enough_for_now {
+                open = self.follow(pass, &mut residual)?;
+                self.plain.copy_from_slice(&self.x);
+                if pass == 0 {
+                    self.guess_sliding();
+                    self.discs.begin();
+                }
+                missing = self.missing_with_touches(part, state);
                 if bends && pass > 0 {
-                    (open, missing) = self.follow_down(part, state, last, &mut residual)?;
-                } else {
-                    open = self.follow(pass, &mut residual)?;
-                    self.plain.copy_from_slice(&self.x);
-                    if pass == 0 {
-                        self.guess_sliding();
-                        self.discs.begin();
-                    }
-                    missing = self.missing_with_touches(part, state);
+                    (open, missing) = self.shorten(part, state, (open, missing), last, &mut residual)?;
                 }
                 if bends {
                     last = open.max(missing);
@@ -158,36 +157,28 @@ impl System {
         self.place.extend(self.links.iter().map(|link| link.y));
     }
 
-    /// Follows v; where more is open or missing than at the place that was followed last, or v leads too far round, goes back towards that place. Returns what
-    /// is open and what is missing.
-    fn follow_down(
+    /// Goes back half of the way to the place that was followed last, again and again, while more is open or missing than was there; returns both.
+    fn shorten(
         &mut self,
         part: &Part<'_>,
         state: &State,
+        (mut open, mut missing): (f64, f64),
         last: f64,
         residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
     ) -> Result<(f64, f64), Failure> {
-        let mut shortenings = 0;
-        loop {
-            let share = match residual(self) {
-                Ok(open) => {
-                    self.plain.copy_from_slice(&self.x);
-                    let missing = self.missing_with_touches(part, state);
-                    let size = open.max(missing);
-                    if size <= last.max(TOLERANCE) || shortenings == SHORTENINGS {
-                        return Ok((open, missing));
-                    }
-                    (last / size).clamp(0.1, 0.5)
-                }
-                Err(Failure::Turned(_)) if shortenings < SHORTENINGS => 0.25,
-                Err(failure) => return Err(failure),
-            };
-            shortenings += 1;
+        for _ in 0..SHORTENINGS {
+            if open.max(missing) <= last.max(TOLERANCE) {
+                break;
+            }
             let y = self.links.iter_mut().map(|link| &mut link.y);
             for (now, then) in self.v.iter_mut().chain(y).zip(&self.place) {
-                *now = std::array::from_fn(|k| then[k] + share * (now[k] - then[k]));
+                *now = std::array::from_fn(|k| 0.5 * (now[k] + then[k]));
             }
+            open = residual(self)?;
+            self.plain.copy_from_slice(&self.x);
+            missing = self.missing_with_touches(part, state);
         }
+        Ok((open, missing))
     }
 
     /// Sets `x` to what is missing with the impulses of touches at v; returns its size.
