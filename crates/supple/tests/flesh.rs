@@ -5,6 +5,7 @@ mod common;
 use common::Random;
 use glam::DVec3;
 use supple::flesh::Cage;
+use supple::solver::impulse::Variant;
 use supple::*;
 
 fn scene(name: &str) -> Scene {
@@ -513,5 +514,62 @@ fn flesh_rests_on_every_kind_of_obstacle_and_body() {
             let at = format!("{} on {name}: {low} m, {fastest} m/s, {aside} m aside", solver.name());
             assert!(touching >= 9 && (-1e-3..0.0).contains(&low) && fastest < 0.01 && aside < 1e-3, "{at}");
         }
+    }
+}
+
+#[test]
+fn variants_that_do_not_solve_flesh_with_bones_say_so_before_the_run() {
+    let scene = scene("finger");
+    for variant in [Variant::JointByJoint, Variant::SplitLoops] {
+        let solver = Solver::Impulse(Impulse { variant, ..Impulse::default() });
+        let mut input = Input { solver, ..scene.input.clone() };
+        let error = solver.takes(&scene.model, &input).unwrap_err();
+        assert_eq!(error.code(), "step/unsupported");
+        assert!(error.to_string().contains("couple it loosely"), "{error}");
+        let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+        assert_eq!(step(&scene.model, &input, &mut state, &mut work).unwrap_err(), error);
+        assert_eq!(state, scene.state);
+        // the remedy
+        input.flesh = FleshCoupling::Loose;
+        solver.takes(&scene.model, &input).unwrap();
+    }
+}
+
+#[test]
+fn explicit_flesh_stays_bounded_in_the_parts_it_takes() {
+    // Stretched to the end of the range, where it is twice as stiff, and without dampers: parts that were too long would blow it up.
+    let mut builder = ModelBuilder::new();
+    stone(&mut builder);
+    let (cage, material) = (block([3, 2, 2], DVec3::ZERO), soft(1e5, 0.0));
+    builder.flesh(FleshSpec { cage, surface: None, material, holds: Vec::new() });
+    let model = builder.build().unwrap();
+    let mut state = model.start();
+    state.nodes.iter_mut().for_each(|node| node.position.x *= 1.28);
+    let solver = Solver::Reduced(Reduced::default());
+    let (mut work, input) = (Work::new(&model), Input { gravity: DVec3::ZERO, solver, ..Input::default() });
+    let first = measure::energy(&model, &input, &state).total();
+    let mut most: f64 = 0.0;
+    for _ in 0..300 {
+        step(&model, &input, &mut state, &mut work).unwrap();
+        most = most.max(measure::energy(&model, &input, &state).total() / first);
+    }
+    println!("highest energy {most} of the first");
+    assert!(most < 1.3, "{most}");
+
+    // and the characters, which touch the ground and the ball, at their own steps
+    for (name, dt) in [("worm", 1e-3), ("fish", 1e-3), ("finger", 0.5e-3)] {
+        let scene = scene(name);
+        let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+        let mut input = Input { dt, solver, ..scene.input.clone() };
+        let first = measure::energy(&scene.model, &input, &state).total();
+        let (mut most, mut outside) = (0.0f64, 0);
+        for _ in 0..1500 {
+            scene.direct(state.time, &mut input);
+            outside = step(&scene.model, &input, &mut state, &mut work).unwrap().flesh_outside;
+            most = most.max(measure::energy(&scene.model, &input, &state).total() / first);
+        }
+        println!("{name}: highest energy {most} of the first, {outside} elements outside the range");
+        // the motors give some
+        assert!(most < 2.0, "{name}: {most}");
     }
 }

@@ -69,6 +69,8 @@ const CREEP: f64 = 1e-3;
 const STEADY: f64 = 0.3;
 /// A surface meets itself when it is nearer than this share of a cell; what is nearer than twice that at the start is its neighbour.
 const OWN_REACH: f64 = 0.5;
+/// What may come within that reach is kept in mind until something has moved by half of this share of a cell.
+const SKIN: f64 = 0.25;
 
 /// Everything near the surface.
 #[derive(Debug, Default)]
@@ -84,6 +86,9 @@ pub(crate) struct Touches {
     normals: Vec<DVec3>,
     /// Triangles by the cell of their middle, sorted.
     cells: Vec<([i64; 3], u32)>,
+    /// Vertices with the triangles they may meet, sorted; and the places of the vertices when these were noted.
+    pairs: Vec<(u32, u32)>,
+    paired_at: Vec<DVec3>,
     h: f64,
 }
 
@@ -107,6 +112,8 @@ impl Touches {
             rest: places.clone(),
             normals: vec![DVec3::ZERO; places.len()],
             cells: Vec::with_capacity(flesh.surface.triangles.len()),
+            pairs: Vec::with_capacity(16 * places.len()),
+            paired_at: Vec::with_capacity(places.len()),
             places,
             stiffness,
             h: 0.0,
@@ -167,59 +174,83 @@ impl Touches {
 
     /// Finds where the surface is near itself.
     fn find_own(&mut self, flesh: &Flesh) {
+        let allowed = 0.5 * SKIN * flesh.cell;
+        let is_near = |(now, then): (&DVec3, &DVec3)| now.distance_squared(*then) <= allowed * allowed;
+        if self.paired_at.len() != self.places.len() || !self.places.iter().zip(&self.paired_at).all(is_near) {
+            self.pair(flesh);
+        }
+        if self.pairs.is_empty() {
+            return;
+        }
         let triangles = &flesh.surface.triangles;
         self.normals.fill(DVec3::ZERO);
-        let mut longest: f64 = 0.0;
         for t in triangles {
             let [a, b, c] = t.map(|i| self.places[i as usize]);
             let normal = (b - a).cross(c - a);
             t.iter().for_each(|&i| self.normals[i as usize] += normal);
-            longest = longest.max(a.distance(b)).max(b.distance(c)).max(c.distance(a));
         }
-        // no corner is farther from the middle of a triangle than two thirds of its longest side: what is within reach is in the next cell
-        let size = 2.0 / 3.0 * longest + OWN_REACH * flesh.cell;
-        let cell_of = |p: DVec3| (p / size).floor().to_array().map(|x| x as i64);
-        self.cells.clear();
-        for (k, t) in triangles.iter().enumerate() {
-            let middle = t.iter().map(|&i| self.places[i as usize]).sum::<DVec3>() / 3.0;
-            self.cells.push((cell_of(middle), k as u32));
-        }
-        self.cells.sort_unstable();
-        for v in 0..self.places.len() {
-            let y = self.places[v];
-            let [i, j, k] = cell_of(y);
+        for of_vertex in self.pairs.chunk_by(|a, b| a.0 == b.0) {
+            let v = of_vertex[0].0 as usize;
             let mut nearest: Option<(f64, Touch)> = None;
-            for dx in -1..=1 {
-                for dy in -1..=1 {
-                    let [from, to] = [k - 1, k + 1].map(|k| [i + dx, j + dy, k]);
-                    let first = self.cells.partition_point(|(cell, _)| *cell < from);
-                    for &(cell, triangle) in &self.cells[first..] {
-                        if cell > to {
-                            break;
-                        }
-                        let found = self.own(flesh, v, y, triangles[triangle as usize]);
-                        if let Some((gap, touch)) = found
-                            && nearest.is_none_or(|(least, _)| gap.abs() < least)
-                        {
-                            nearest = Some((gap.abs(), touch));
-                        }
-                    }
+            for &(_, triangle) in of_vertex {
+                let found = self.own(flesh, v, self.places[v], triangles[triangle as usize]);
+                if let Some((gap, touch)) = found
+                    && nearest.is_none_or(|(least, _)| gap.abs() < least)
+                {
+                    nearest = Some((gap.abs(), touch));
                 }
             }
             self.all.extend(nearest.map(|(_, touch)| touch));
         }
     }
 
-    /// Whether a vertex is near a triangle that faces it and was far from it at the start; how far it is outside.
+    /// Notes the vertices and triangles that may meet before any of them has moved by half of [`SKIN`]. Which of them do is found anew in each part, in an
+    /// order of their own: it does not matter when they were noted.
+    fn pair(&mut self, flesh: &Flesh) {
+        let Touches { places, rest, cells, pairs, paired_at, .. } = self;
+        let triangles = &flesh.surface.triangles;
+        let ball = |t: &[u32; 3]| {
+            let corners = t.map(|i| places[i as usize]);
+            let middle = (corners[0] + corners[1] + corners[2]) / 3.0;
+            (middle, corners.iter().map(|p| p.distance(middle)).fold(0.0, f64::max))
+        };
+        let reach = (OWN_REACH + SKIN) * flesh.cell;
+        // what is within reach is in the next cell
+        let size = reach + triangles.iter().map(|t| ball(t).1).fold(0.0, f64::max);
+        let cell_of = |p: DVec3| (p / size).floor().to_array().map(|x| x as i64);
+        cells.clear();
+        cells.extend(triangles.iter().enumerate().map(|(k, t)| (cell_of(ball(t).0), k as u32)));
+        cells.sort_unstable();
+        pairs.clear();
+        for (v, &y) in places.iter().enumerate() {
+            let [i, j, k] = cell_of(y);
+            let first = pairs.len();
+            for (dx, dy) in (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (dx, dy))) {
+                let [from, to] = [k - 1, k + 1].map(|k| [i + dx, j + dy, k]);
+                let start = cells.partition_point(|(cell, _)| *cell < from);
+                for &(_, t) in cells[start..].iter().take_while(|(cell, _)| *cell <= to) {
+                    let corners = &triangles[t as usize];
+                    if is_neighbour(flesh, rest, v, corners) {
+                        continue;
+                    }
+                    let (middle, radius) = ball(corners);
+                    if y.distance(middle) <= reach + radius {
+                        pairs.push((v as u32, t));
+                    }
+                }
+            }
+            pairs[first..].sort_unstable();
+        }
+        paired_at.clone_from(places);
+    }
+
+    /// Whether a vertex is near a triangle that faces it; how far it is outside.
     fn own(&self, flesh: &Flesh, v: usize, y: DVec3, corners: [u32; 3]) -> Option<(f64, Touch)> {
         let [a, b, c] = corners.map(|i| self.places[i as usize]);
         let reach = OWN_REACH * flesh.cell;
         let normal = (b - a).cross(c - a).try_normalize()?;
         let gap = normal.dot(y - a);
         if gap.abs() > reach || normal.dot(self.normals[v]) >= 0.0 {
-            return None;
-        }
-        if corners.iter().any(|&i| self.rest[i as usize].distance(self.rest[v]) < 2.0 * reach) {
             return None;
         }
         // where on the triangle, by areas
@@ -427,6 +458,12 @@ impl Touch {
         let moved = self.place(flesh, nodes) - self.carried(self.from, flesh, nodes, after);
         moved - n * n.dot(moved)
     }
+}
+
+/// Whether a triangle is so near to a vertex at the start of everything that they are neighbours, and never meet.
+fn is_neighbour(flesh: &Flesh, rest: &[DVec3], vertex: usize, corners: &[u32; 3]) -> bool {
+    let least = 2.0 * OWN_REACH * flesh.cell;
+    corners.iter().any(|&i| rest[i as usize].distance_squared(rest[vertex]) < least * least)
 }
 
 fn place(flesh: &Flesh, vertex: u32, nodes: &[DVec3]) -> DVec3 {

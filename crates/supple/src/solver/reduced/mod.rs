@@ -102,7 +102,7 @@ impl ReducedWork {
             loads: Loads::new(model),
             touches: Vec::new(),
             books: Books::new(model),
-            soft: model.flesh().map(Soft::new),
+            soft: model.flesh().map(|flesh| Soft::new(model, flesh)),
             direct: None,
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),

@@ -2,6 +2,7 @@
 
 use super::TOLERANCE;
 use super::system::{Part, System};
+use crate::input::FleshCoupling;
 use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::State;
 use crate::step::{Failure, Report};
@@ -40,6 +41,9 @@ impl System {
         let enough = (part.accuracy.contacts * speed * part.h / part.reach).max(ROUNDING);
         let (mut open, mut before) = (f64::INFINITY, f64::INFINITY);
         let mut told = Told::Truly;
+        // Flesh that begins or ceases to touch bends what is missing so much that whole steps may lead to and fro.
+        let bends = part.model.flesh().is_some() && part.input.flesh == FleshCoupling::Together;
+        let mut last = f64::INFINITY;
         for pass in 0..PASSES + CLOSING {
             let mut missing = f64::INFINITY;
             if told == Told::ByDerivatives {
@@ -56,6 +60,13 @@ impl System {
                     self.discs.begin();
                 }
                 missing = self.missing_with_touches(part, state);
+                if bends && pass > 0 {
+                    (open, missing) = self.shorten(part, state, (open, missing), last, &mut residual)?;
+                }
+                if bends {
+                    last = open.max(missing);
+                    self.note_place();
+                }
                 told = Told::Truly;
             }
             if !(open.is_finite() && missing.is_finite()) {
@@ -74,7 +85,7 @@ impl System {
                 if pass < PASSES {
                     self.touches.iter_mut().for_each(|t| t.next_round());
                     self.discs.next(&mut self.touches);
-                    self.missing_with_touches(part, state);
+                    last = open.max(self.missing_with_touches(part, state));
                     again = true;
                 }
             }
@@ -137,6 +148,37 @@ impl System {
             }
         }
         residual(self)
+    }
+
+    /// Notes v and y as those that were followed last.
+    fn note_place(&mut self) {
+        self.place.clear();
+        self.place.extend_from_slice(&self.v);
+        self.place.extend(self.links.iter().map(|link| link.y));
+    }
+
+    /// Goes back half of the way to the place that was followed last, again and again, while more is open or missing than was there; returns both.
+    fn shorten(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        (mut open, mut missing): (f64, f64),
+        last: f64,
+        residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
+    ) -> Result<(f64, f64), Failure> {
+        for _ in 0..SHORTENINGS {
+            if open.max(missing) <= last.max(TOLERANCE) {
+                break;
+            }
+            let y = self.links.iter_mut().map(|link| &mut link.y);
+            for (now, then) in self.v.iter_mut().chain(y).zip(&self.place) {
+                *now = std::array::from_fn(|k| 0.5 * (now[k] + then[k]));
+            }
+            open = residual(self)?;
+            self.plain.copy_from_slice(&self.x);
+            missing = self.missing_with_touches(part, state);
+        }
+        Ok((open, missing))
     }
 
     /// Sets `x` to what is missing with the impulses of touches at v; returns its size.

@@ -284,6 +284,8 @@ pub(super) struct System {
     pub(super) keep: Vec<Vector>,
     pub(super) plain: Vec<Vector>,
     pub(super) step: Vec<Vector>,
+    /// v and y where they were followed last, with flesh.
+    pub(super) place: Vec<Vector>,
     /// Bodies that are gripped, and pairs of bodies that touch, as the pattern was made for them.
     gripped: Vec<(BodyId, usize)>,
     touching: Vec<(usize, usize)>,
@@ -325,6 +327,7 @@ impl System {
             keep: Vec::new(),
             plain: Vec::new(),
             step: Vec::new(),
+            place: Vec::new(),
             gripped: Vec::new(),
             touching: Vec::new(),
             touches: Vec::new(),
