@@ -48,6 +48,17 @@ pub struct DrawnMesh {
     pub colour: [f32; 3],
     /// By vertex: the bodies that carry it.
     pub carried: Vec<Carried>,
+    /// What is painted on its vertices.
+    pub groups: Vec<Group>,
+}
+
+/// A painted vertex group: a custom attribute of the mesh, or a channel of its vertex colours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// As in the file: `_BELLY`, `COLOR_0.r`.
+    pub name: String,
+    /// How much of it each vertex has, from 0 to 1.
+    pub shares: Vec<f32>,
 }
 
 /// How bodies carry a vertex: a vertex at `v` at the start goes to `Σ weight · world_from_body · world_from_body_at_start⁻¹ · v`.
