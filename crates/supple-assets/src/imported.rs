@@ -113,8 +113,16 @@ impl Imported {
         }
     }
 
-    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold.
+    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold; a floor that the clip goes
+    /// below is lowered.
     pub fn following(&self, clip: &Arc<Motion>) -> Option<Scene> {
+        let mut lowered = self.clone();
+        lower_floor(&self.scene.model, clip, &mut lowered.scene.input);
+        lowered.led_by(clip)
+    }
+
+    /// The same with the floor as it is, for motions that press on it.
+    pub(crate) fn led_by(&self, clip: &Arc<Motion>) -> Option<Scene> {
         let Scene { name, model, mut state, mut input, .. } = self.scene.clone();
         input.targets.fill(None);
         for (i, body) in state.bodies.iter_mut().enumerate().take(clip.bodies()) {
@@ -122,7 +130,6 @@ impl Imported {
             *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
         }
         state.recount_turns(&model);
-        lower_floor(&model, clip, &mut input);
         Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
     }
 }

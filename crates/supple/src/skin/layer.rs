@@ -103,7 +103,7 @@ pub fn radii(surface: &SurfaceMesh, most: f64) -> Vec<f64> {
     let one = |(v, (&from, &n)): (usize, (&DVec3, &DVec3))| {
         // seen where the ray comes out
         let leaves = |t: [u32; 3], face: DVec3| !t.contains(&(v as u32)) && face.dot(n) < 0.0;
-        0.5 * first_hit(&triangles, surface, from, -n, 2.0 * most, leaves).unwrap_or(2.0 * most)
+        0.5 * first_hit(&triangles, surface, (from, -n), 2.0 * most, 0.0, leaves).unwrap_or(2.0 * most)
     };
     surface.vertices.iter().zip(&normals(surface)).enumerate().map(one).collect()
 }
@@ -115,18 +115,19 @@ pub fn depths_to(surface: &SurfaceMesh, inner: &SurfaceMesh) -> Vec<Option<f64>>
     let (low, high) = surface.bounds();
     let radii = radii(surface, 0.5 * (high - low).max_element());
     let one = |((&from, &n), radius): ((&DVec3, &DVec3), &f64)| {
-        first_hit(&triangles, inner, from, -n, 2.0 * radius, |_, _| true)
+        first_hit(&triangles, inner, (from, -n), 2.0 * radius, 1e-9, |_, _| true)
     };
     surface.vertices.iter().zip(&normals(surface)).zip(&radii).map(one).collect()
 }
 
-/// How far a ray goes from a point until it meets a triangle that is asked for by its corners and its normal, if within `most`.
+/// How far a ray goes from a point until it meets a triangle that is asked for by its corners and its normal, if within `most`. A ray may
+/// pass a triangle by the share `beside` of its sides and still meet it.
 fn first_hit(
     triangles: &Triangles,
     surface: &SurfaceMesh,
-    from: DVec3,
-    along: DVec3,
+    (from, along): (DVec3, DVec3),
     most: f64,
+    beside: f64,
     asked: impl Fn([u32; 3], DVec3) -> bool,
 ) -> Option<f64> {
     let (mut nearest, tip) = (most, from + along * most);
@@ -143,7 +144,7 @@ fn first_hit(
             return;
         }
         let at = solved.inverse() * (a - from);
-        if at.x > 0.0 && at.y >= 0.0 && at.z >= 0.0 && at.y + at.z <= 1.0 {
+        if at.x > 0.0 && at.y >= -beside && at.z >= -beside && at.y + at.z <= 1.0 + beside {
             nearest = nearest.min(at.x);
         }
     });
