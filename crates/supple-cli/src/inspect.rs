@@ -71,14 +71,13 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
             count(model.joints().len(), "joint", "joints")
         );
         writeln!(out, "{}  {}", terminal.bold(&scene.name), terminal.faint(&title))?;
-        table::write_pairs(out, terminal, &totals(model))?;
-        if let Some(layer) = LayerEntry::of(model) {
-            table::write_pairs(out, terminal, &layer.words())?;
-        }
+        let mut pairs = totals(model);
+        pairs.extend(LayerEntry::of(model).iter().flat_map(LayerEntry::words));
         let painted = file.map(Imported::group_names).unwrap_or_default();
         if !painted.is_empty() {
-            table::write_pairs(out, terminal, &[("painted groups", painted.join(", "))])?;
+            pairs.push(("painted groups", painted.join(", ")));
         }
+        table::write_pairs(out, terminal, &pairs)?;
         write_bodies(out, terminal, model, shown(model.bodies().len()))?;
         write_joints(out, terminal, model, shown(model.joints().len()))?;
         write_trackers(out, terminal, model, shown(model.trackers().len()))?;

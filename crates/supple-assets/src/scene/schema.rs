@@ -15,12 +15,11 @@ pub(crate) struct SceneFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BoneChange>")]
     pub(crate) bones: BTreeMap<Spanned<String>, BoneChange>,
-    /// Soft skin of bones, by name as in `bones`: bones that no entry fits have none. Later entries in the order of names win.
+    /// Soft skin of bones, by name as in `bones`: bones that no entry fits have none. Entries add up in the order of names.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, SkinEdit>")]
     pub(crate) skin: BTreeMap<Spanned<String>, SkinEdit>,
-    /// Soft skin of painted vertex groups, by name: a custom attribute of the mesh (`_BELLY`, written `belly` too), or a channel of its vertex colours
-    /// (`COLOR_0.r`). Where a group is painted, its values take the place of those of the bones; what it does not tell is usual.
+    /// Soft skin of painted vertex groups: a custom attribute (`_BELLY`, or `belly`) or a channel of vertex colours (`COLOR_0.r`). What an entry does not tell is usual.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, SkinEdit>")]
     pub(crate) painted: BTreeMap<Spanned<String>, SkinEdit>,
@@ -126,8 +125,7 @@ pub(crate) struct SkinEdit {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LayerEdit {
-    /// An inner surface (.obj, .stl, .glb, .gltf) within the character as it stands at rest, in metres, that the layer ends at; or a mesh of tetrahedra (.msh, .veg,
-    /// .vtk, .node, .ele) between the surface and an inner one. Beside this file; left out: `depth` tells.
+    /// An inner surface that the layer ends at (.obj, .stl, .glb, .gltf), or tetrahedra with one (.msh, .veg, .vtk, .node, .ele); beside this file, in metres.
     #[schemars(with = "Option<String>")]
     pub(crate) inner: Option<Spanned<String>>,
     /// How bones carry the surface; centres unless told.
@@ -153,7 +151,6 @@ pub(crate) struct KeyframeEdit {
     pub(crate) at: Spanned<f64>,
     /// How far the roots are from where they are at rest, in metres.
     #[serde(default)]
-    #[schemars(with = "[f64; 3]")]
     pub(crate) shift: [f64; 3],
     /// By bone: a rotation vector from rest in degrees, as in `pose`; bones that are left out are as at rest.
     #[serde(default)]
