@@ -48,6 +48,17 @@ pub struct DrawnMesh {
     pub colour: [f32; 3],
     /// By vertex: the bodies that carry it.
     pub carried: Vec<Carried>,
+    /// What is painted on its vertices.
+    pub groups: Vec<Group>,
+}
+
+/// A painted vertex group: a custom attribute of the mesh, or a channel of its vertex colours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// As in the file: `_BELLY`, `COLOR_0.r`.
+    pub name: String,
+    /// How much of it each vertex has, from 0 to 1.
+    pub shares: Vec<f32>,
 }
 
 /// How bodies carry a vertex: a vertex at `v` at the start goes to `Σ weight · world_from_body · world_from_body_at_start⁻¹ · v`.
@@ -102,8 +113,16 @@ impl Imported {
         }
     }
 
-    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold.
+    /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold; a floor that the clip goes
+    /// below is lowered.
     pub fn following(&self, clip: &Arc<Motion>) -> Option<Scene> {
+        let mut lowered = self.clone();
+        lower_floor(&self.scene.model, clip, &mut lowered.scene.input);
+        lowered.led_by(clip)
+    }
+
+    /// The same with the floor as it is, for motions that press on it.
+    pub(crate) fn led_by(&self, clip: &Arc<Motion>) -> Option<Scene> {
         let Scene { name, model, mut state, mut input, .. } = self.scene.clone();
         input.targets.fill(None);
         for (i, body) in state.bodies.iter_mut().enumerate().take(clip.bodies()) {
@@ -111,7 +130,6 @@ impl Imported {
             *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
         }
         state.recount_turns(&model);
-        lower_floor(&model, clip, &mut input);
         Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
     }
 }

@@ -14,7 +14,7 @@ pub struct Recording {
     /// Of the bodies' centres of mass, frame after frame.
     pub(crate) poses: Vec<Pose>,
     pub(crate) quality: Vec<Quality>,
-    /// The vertices of the flesh's surface, frame after frame; those of skin in the rest pose, before bones blend them \[m\].
+    /// The vertices of the surface of flesh or skin, frame after frame \[m\].
     pub(crate) surface: Vec<DVec3>,
     nodes: Vec<DVec3>,
     places: Vec<DVec3>,
@@ -43,7 +43,7 @@ impl Recording {
             self.surface.extend_from_slice(&self.places);
         }
         if let Some(skin) = model.skin() {
-            skin.blendable(state, &mut self.places);
+            skin.positions(state, &mut self.places);
             self.surface.extend_from_slice(&self.places);
         }
         let found = detect(model, input, state, (1e-6, 0.0), &mut self.contacts);

@@ -1,6 +1,7 @@
 //! `supple inspect`: what is in a scene.
 
 use crate::error::Error;
+use crate::layer::LayerEntry;
 use crate::output;
 use crate::table::{self, Align, Table, count, figure, given};
 use crate::terminal::Terminal;
@@ -70,7 +71,13 @@ pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> 
             count(model.joints().len(), "joint", "joints")
         );
         writeln!(out, "{}  {}", terminal.bold(&scene.name), terminal.faint(&title))?;
-        table::write_pairs(out, terminal, &totals(model))?;
+        let mut pairs = totals(model);
+        pairs.extend(LayerEntry::of(model).iter().flat_map(LayerEntry::words));
+        let painted = file.map(Imported::group_names).unwrap_or_default();
+        if !painted.is_empty() {
+            pairs.push(("painted groups", painted.join(", ")));
+        }
+        table::write_pairs(out, terminal, &pairs)?;
         write_bodies(out, terminal, model, shown(model.bodies().len()))?;
         write_joints(out, terminal, model, shown(model.joints().len()))?;
         write_trackers(out, terminal, model, shown(model.trackers().len()))?;
@@ -371,6 +378,9 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<FileEntry<'a>>,
     totals: Totals,
+    /// The soft skin, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skin: Option<LayerEntry<'a>>,
     bodies: Vec<BodyEntry<'a>>,
     joints: Vec<JointEntry<'a>>,
     anchor_springs: Vec<AnchorSpringEntry<'a>>,
@@ -388,6 +398,8 @@ struct FileEntry<'a> {
     bones: Option<Vec<BoneTold>>,
     links: Vec<LinkEntry<'a>>,
     clips: Vec<ClipEntry<'a>>,
+    /// What is painted on the meshes.
+    painted: Vec<&'a str>,
     meshes: Vec<MeshEntry<'a>>,
     notes: Vec<NoteEntry<'a>>,
 }
@@ -432,6 +444,7 @@ impl FileEntry<'_> {
                 .zip(bodies)
                 .map(|(link, body)| LinkEntry { body: &body.name, name: &link.name, node: link.node })
                 .collect(),
+            painted: file.group_names(),
             clips: file
                 .clips
                 .iter()
@@ -571,6 +584,7 @@ impl<'a> Document<'a> {
             scene,
             file: None,
             totals: Totals::of(model),
+            skin: LayerEntry::of(model),
             bodies: model.bodies().iter().map(BodyEntry::new).collect(),
             joints: model.joints().iter().map(|joint| JointEntry::new(model, joint)).collect(),
             anchor_springs: model

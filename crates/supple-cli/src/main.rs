@@ -10,6 +10,7 @@ mod cores;
 mod doctor;
 mod error;
 mod inspect;
+mod layer;
 mod output;
 mod render;
 mod replay;

@@ -201,6 +201,20 @@ fn files_that_cannot_be_written_are_refused_before_the_run() {
 }
 
 #[test]
+fn inspect_tells_the_soft_skin() {
+    let skin = &json(&["inspect", "tube:5", "--json"])["skin"];
+    assert_eq!((&skin["nodes"], &skin["soft_nodes"]), (&292.into(), &292.into()));
+    // three under each of 2 (n − 2) triangles
+    assert_eq!(skin["tetrahedra"], 3 * 2 * (292 - 2));
+    assert_eq!(skin["fleshed"].as_array().unwrap().len(), 5);
+    let depth: Vec<f64> = skin["depth"].as_array().unwrap().iter().map(|d| d.as_f64().unwrap()).collect();
+    assert!(0.0 < depth[0] && depth[0] <= depth[1] && depth[1] <= depth[2], "{depth:?}");
+    let told = stdout(&supple(&["inspect", "tube:5"]));
+    assert!(told.contains("soft skin") && told.contains("bones with flesh"), "{told}");
+    assert!(json(&["inspect", "hand", "--json"])["skin"].is_null());
+}
+
+#[test]
 fn inspect_tells_what_is_there() {
     let document = json(&["inspect", "chain:50", "--json"]);
     assert_eq!(document["bodies"].as_array().unwrap().len(), 50);

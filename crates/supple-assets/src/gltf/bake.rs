@@ -2,7 +2,7 @@
 //! bodies of a scene that came from no glTF.
 
 use super::document::{Document, Part};
-use super::{soft, solids};
+use super::{bake_skin, soft, solids};
 use crate::recording::Recording;
 use crate::{Character, Note};
 use glam::{DAffine3, DQuat, DVec3};
@@ -43,20 +43,28 @@ pub(super) struct Channel {
     pub(super) values: Vec<f32>,
 }
 
+/// Shares of the tolerance at the surface: of rotations and translations of bones, of targets, of the keys of their weights.
+const OF_ROTATIONS: f64 = 0.05;
+const OF_TRANSLATIONS: f64 = 0.05;
+pub(super) const OF_TARGETS: f64 = 0.7;
+pub(super) const OF_WEIGHTS: f64 = 0.2;
+
 impl Character {
-    /// The file with the motion as one more animation, named `name`. `model` is the one that [`Character::imported`] made.
+    /// The file with the motion as one more animation, named `name`. `model` is the one that [`Character::imported`] made, with or without soft skin: the skin
+    /// becomes morph targets of the file's meshes, and every vertex is within `settings.position` of where the simulation had it.
     pub fn bake(&self, model: &Model, recording: &Recording, name: &str, settings: &BakeSettings) -> Baked {
         let document = &self.document;
         let mut notes = Vec::new();
         let mut root: Value = serde_json::from_str(&document.container.json).unwrap_or_default();
         let mut binary = merge_buffers(&mut root, document);
         let motions = local_motions(self, model, recording, &mut notes);
+        let tolerances = match model.skin() {
+            None => vec![*settings; self.rig.bones.len()],
+            Some(skin) => tolerances_at_surface(self, skin, settings),
+        };
         let mut channels = Vec::new();
-        for (bone, motion) in self.rig.bones.iter().zip(&motions) {
-            let rest = match document.local[bone.node] {
-                Part::Steps { translation, rotation, scale } => (scale, rotation, translation),
-                Part::Matrix(matrix) => matrix.to_scale_rotation_translation(),
-            };
+        for (bone, (motion, tolerance)) in self.rig.bones.iter().zip(motions.bones.iter().zip(&tolerances)) {
+            let rest = steps(&document.local[bone.node]);
             // A node that an animation moves has no matrix.
             let node = &mut root["nodes"][bone.node];
             if node.get("matrix").is_some() {
@@ -68,15 +76,58 @@ impl Character {
                 node.as_object_mut().map(|node| node.remove("matrix"));
             }
             let times = &recording.times;
-            channels.push(rotation_channel(bone.node, times, &motion.rotations, settings.angle));
-            let moves = motion.translations.iter().any(|t| t.distance(rest.2) > settings.position);
+            channels.push(rotation_channel(bone.node, times, &motion.rotations, tolerance.angle));
+            let moves = motion.translations.iter().any(|t| t.distance(rest.2) > tolerance.position);
             if bone.parent.is_none() || moves {
-                channels.push(translation_channel(bone.node, times, &motion.translations, settings.position));
+                channels.push(translation_channel(bone.node, times, &motion.translations, tolerance.position));
             }
+        }
+        if let Some(skin) = model.skin() {
+            let worlds = &motions.worlds;
+            channels.extend(bake_skin::add(
+                &mut root,
+                &mut binary,
+                self,
+                skin,
+                recording,
+                worlds,
+                settings,
+                &mut notes,
+            ));
         }
         add_animation(&mut root, &mut binary, &channels, name, recording);
         Baked { bytes: glb(&root, binary), notes }
     }
+}
+
+/// Scale, rotation and translation of a node in its parent.
+fn steps(part: &Part) -> (DVec3, DQuat, DVec3) {
+    match *part {
+        Part::Steps { translation, rotation, scale } => (scale, rotation, translation),
+        Part::Matrix(matrix) => matrix.to_scale_rotation_translation(),
+    }
+}
+
+/// By bone: how near its keys must lead, so that all bones above a vertex together lead it near enough.
+fn tolerances_at_surface(character: &Character, skin: &Skin, settings: &BakeSettings) -> Vec<BakeSettings> {
+    let bones = &character.rig.bones;
+    let mut above = vec![1usize; bones.len()];
+    for (i, bone) in bones.iter().enumerate() {
+        above[i] += bone.parent.map_or(0, |p| above[p]);
+    }
+    let longest = above.iter().copied().max().unwrap_or(1) as f64;
+    let low = skin.rest.iter().copied().fold(DVec3::INFINITY, DVec3::min);
+    let high = skin.rest.iter().copied().fold(DVec3::NEG_INFINITY, DVec3::max);
+    let reach = (high - low).length().max(1e-9);
+    let of_bone = |bone: &crate::Bone| {
+        let parent = character.document.parents[bone.node];
+        let scale = parent.map_or(1.0, |p| bake_skin::stretch(&character.document.world[p])).max(1e-12);
+        BakeSettings {
+            position: OF_TRANSLATIONS * settings.position / (longest * scale),
+            angle: OF_ROTATIONS * settings.position / (longest * reach),
+        }
+    };
+    bones.iter().map(of_bone).collect()
 }
 
 /// A scene that came from no glTF, as one: a node with the shapes of each body, animated.
@@ -158,13 +209,16 @@ fn add_soft(
     }
     let vertices = recording.surface.len() / recording.times.len();
     let name = if surface.skin.is_some() { "skin" } else { "flesh" };
-    let morphs = soft::morphs(&recording.surface, vertices, 0.5 * settings.position);
+    let unblended = surface.skin.map(|skin| unblended(skin, recording));
+    let frames = unblended.as_ref().unwrap_or(&recording.surface);
+    let base = &frames[..vertices];
+    let morphs = soft::morphs(base, frames, 0.5 * settings.position);
     let all_normals: Vec<DVec3> =
-        recording.surface.chunks_exact(vertices).flat_map(|frame| soft::normals(frame, surface.triangles)).collect();
-    let turned = morphs.fit(&all_normals, vertices);
+        frames.chunks_exact(vertices).flat_map(|frame| soft::normals(frame, surface.triangles)).collect();
+    let turned = morphs.fit(&all_normals[..vertices], &all_normals);
     let flat = |list: &[DVec3]| list.iter().flat_map(|p| p.as_vec3().to_array()).collect::<Vec<f32>>();
     let mut add = |list: &[DVec3], bounds: Bounds| push_floats(root, binary, &flat(list), 3, Some(34962), bounds);
-    let position = add(&recording.surface[..vertices], Bounds::Told);
+    let position = add(base, Bounds::Told);
     let normal = add(&all_normals[..vertices], Bounds::Untold);
     let targets: Vec<Value> = morphs
         .targets
@@ -208,6 +262,22 @@ fn add_soft(
     (!morphs.targets.is_empty()).then(|| morphs.channel(node, &recording.times, 0.5 * settings.position))
 }
 
+/// The frames of a skin in the rest pose, before bones blend them \[m\].
+fn unblended(skin: &Skin, recording: &Recording) -> Vec<DVec3> {
+    let mut out = Vec::with_capacity(recording.surface.len());
+    let poses = recording.poses.chunks_exact(skin.body_from_rest.len());
+    for (places, poses) in recording.surface.chunks_exact(skin.nodes()).zip(poses) {
+        let moved = poses.iter().zip(&skin.body_from_rest).map(|(pose, rest)| pose.then(*rest));
+        let carries: Vec<DAffine3> =
+            moved.map(|p| DAffine3::from_rotation_translation(p.rotation, p.translation)).collect();
+        for (v, &place) in places.iter().enumerate() {
+            let own = skin.influences[v].iter().map(|i| (&carries[i.body as usize], i.weight));
+            out.push(bake_skin::unblend(own, 1.0, place, skin.rest[v]));
+        }
+    }
+    out
+}
+
 /// The bodies that each vertex follows and their shares, as accessors.
 fn add_influences(root: &mut Value, binary: &mut Vec<u8>, skin: &Skin) -> (usize, usize) {
     let joint_of = |body: u32| skin.bones.binary_search(&body).unwrap_or(0) as u16;
@@ -240,13 +310,16 @@ struct LocalMotion {
     translations: Vec<DVec3>,
 }
 
-/// By bone: what its node does within its parent. Nodes between bones keep their place in theirs.
-fn local_motions(
-    character: &Character,
-    model: &Model,
-    recording: &Recording,
-    notes: &mut Vec<Note>,
-) -> Vec<LocalMotion> {
+/// What the nodes of a file do.
+struct Motions {
+    /// By bone: what its node does within its parent.
+    bones: Vec<LocalMotion>,
+    /// Frame after frame, by node: where it is in the world as written; empty when there is no skin.
+    worlds: Vec<DAffine3>,
+}
+
+/// What the nodes of bones do within their parents. Nodes between bones keep their place in theirs.
+fn local_motions(character: &Character, model: &Model, recording: &Recording, notes: &mut Vec<Note>) -> Motions {
     let (document, bones) = (&character.document, &character.rig.bones);
     let mut bone_at = vec![None; document.parents.len()];
     for (i, bone) in bones.iter().enumerate() {
@@ -260,37 +333,45 @@ fn local_motions(
         .map(|(bone, body)| affine(&body.start).inverse() * document.world[bone.node])
         .collect();
     let empty = || LocalMotion { rotations: Vec::new(), translations: Vec::new() };
-    let mut motions: Vec<LocalMotion> = bones.iter().map(|_| empty()).collect();
-    let mut world = document.world.clone();
+    let mut motions = Motions { bones: bones.iter().map(|_| empty()).collect(), worlds: Vec::new() };
+    // where nodes are, and where what is written has them: the same but for shear
+    let (mut world, mut written) = (document.world.clone(), document.world.clone());
     let mut sheared = 0.0f64;
     for frame in recording.poses.chunks_exact(bones.len()) {
         for &node in &document.order {
-            let parent = document.parents[node].map_or(DAffine3::IDENTITY, |p| world[p]);
+            let parent = document.parents[node];
+            let above = |worlds: &[DAffine3]| parent.map_or(DAffine3::IDENTITY, |p| worlds[p]);
             let Some(i) = bone_at[node] else {
-                world[node] = parent * document.local[node].matrix();
+                world[node] = above(&world) * document.local[node].matrix();
+                written[node] = above(&written) * document.local[node].matrix();
                 continue;
             };
             world[node] = affine(&frame[i]) * body_from_node[i];
-            let local = parent.inverse() * world[node];
+            let local = above(&world).inverse() * world[node];
             let (scale, rotation, translation) = local.to_scale_rotation_translation();
+            let (rest_scale, rest_rotation, rest_translation) = steps(&document.local[node]);
             let (rotation, translation) = if local.is_finite() && rotation.is_finite() {
                 let back = DAffine3::from_scale_rotation_translation(scale, rotation, translation);
                 let off = (back.matrix3 - local.matrix3).to_cols_array().iter().fold(0.0f64, |m, x| m.max(x.abs()));
                 sheared = sheared.max(off);
                 (rotation.normalize(), translation)
             } else {
-                let (_, rotation, translation) = document.local[node].matrix().to_scale_rotation_translation();
-                (rotation, translation)
+                (rest_rotation, rest_translation)
             };
-            motions[i].rotations.push(rotation);
-            motions[i].translations.push(translation);
+            written[node] =
+                above(&written) * DAffine3::from_scale_rotation_translation(rest_scale, rotation, translation);
+            motions.bones[i].rotations.push(rotation);
+            motions.bones[i].translations.push(translation);
+        }
+        if model.skin().is_some() {
+            motions.worlds.extend_from_slice(&written);
         }
     }
     if sheared > 1e-3 {
         let text = "nodes with uneven scale turn: what they shear cannot be written as rotation and translation".into();
         notes.push(Note { code: "bake/shear", part: "scene".into(), text });
     }
-    for motion in &mut motions {
+    for motion in &mut motions.bones {
         keep_sign(&mut motion.rotations);
     }
     motions

@@ -3,7 +3,7 @@
 use super::accessor::Reader;
 use super::document::Document;
 use super::schema::Primitive;
-use crate::{FileError, Note};
+use crate::{FileError, Group, Note};
 use glam::{DAffine3, DMat4, DVec3};
 
 /// A mesh at one node, in world coordinates at rest.
@@ -11,10 +11,13 @@ use glam::{DAffine3, DMat4, DVec3};
 pub(crate) struct SkinnedMesh {
     /// The node that shows it.
     pub(crate) node: usize,
+    /// Which primitive of the node's mesh it is.
+    pub(crate) primitive: usize,
     pub(crate) name: String,
     pub(crate) vertices: Vec<DVec3>,
     pub(crate) triangles: Vec<[u32; 3]>,
     pub(crate) colour: [f32; 3],
+    pub(crate) groups: Vec<Group>,
     /// By vertex: where its influences begin in `influences`; one more at the end.
     pub(crate) first: Vec<u32>,
     pub(crate) influences: Vec<Influence>,
@@ -43,7 +46,7 @@ impl Document {
             let (root, this) = (self.root(), &self.root().nodes[node]);
             let Some(mesh) = this.mesh else { continue };
             let skin = match this.skin {
-                Some(skin) => Some(self.skin(&reader, skin)?),
+                Some(skin) => Some(self.binds(&reader, skin)?),
                 None => None,
             };
             for (k, primitive) in root.meshes[mesh].primitives.iter().enumerate() {
@@ -53,7 +56,7 @@ impl Document {
                     continue;
                 }
                 let place = format!("meshes[{mesh}].primitives[{k}]");
-                all.extend(self.primitive(&reader, node, primitive, skin.as_deref(), &place)?);
+                all.extend(self.primitive(&reader, (node, k), primitive, skin.as_deref(), &place)?);
             }
         }
         Ok(all)
@@ -78,7 +81,7 @@ impl Document {
 
     /// Vertices and triangles of a part of a mesh, in its own coordinates; `None`: it has no vertices.
     #[allow(clippy::type_complexity)]
-    fn surface(
+    pub(crate) fn surface(
         &self,
         reader: &Reader<'_>,
         primitive: &Primitive,
@@ -114,8 +117,8 @@ impl Document {
         Ok(Some((positions.chunks_exact(3).map(point).collect(), triangles)))
     }
 
-    /// The joints of a skin with the matrix that takes a vertex to the world at rest.
-    fn skin(&self, reader: &Reader<'_>, skin: usize) -> Result<Vec<(usize, DAffine3)>, FileError> {
+    /// The joints of a skin with the matrix that takes a vertex to the coordinates of each.
+    pub(crate) fn binds(&self, reader: &Reader<'_>, skin: usize) -> Result<Vec<(usize, DAffine3)>, FileError> {
         let this = &self.root().skins[skin];
         reader.spend(16 * this.joints.len())?;
         let inverse = match this.inverse_bind_matrices {
@@ -133,7 +136,7 @@ impl Document {
                 Some(m) => DAffine3::from_mat4(DMat4::from_cols_array(&std::array::from_fn(|i| f64::from(m[i])))),
                 None => DAffine3::IDENTITY,
             };
-            (node, self.world[node] * bind)
+            (node, bind)
         });
         Ok(joints.collect())
     }
@@ -141,7 +144,7 @@ impl Document {
     fn primitive(
         &self,
         reader: &Reader<'_>,
-        node: usize,
+        (node, number): (usize, usize),
         primitive: &Primitive,
         skin: Option<&[(usize, DAffine3)]>,
         place: &str,
@@ -154,6 +157,7 @@ impl Document {
         let (mut first, mut influences, mut vertices) = (vec![0], Vec::new(), Vec::with_capacity(count));
         match skin {
             Some(joints) if primitive.attributes.contains_key("JOINTS_0") => {
+                let rest: Vec<DAffine3> = joints.iter().map(|&(node, bind)| self.world[node] * bind).collect();
                 let sets = self.influence_sets(reader, primitive, count, &bad)?;
                 let mut here: Vec<(usize, f64)> = Vec::new();
                 for v in 0..count {
@@ -186,9 +190,8 @@ impl Document {
                     here.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
                     let mut at = DVec3::ZERO;
                     for &(slot, weight) in &here {
-                        let (node, matrix) = joints[slot];
-                        at += matrix.transform_point3(point(v)) * (weight / total);
-                        influences.push(Influence { node, weight: weight / total });
+                        at += rest[slot].transform_point3(point(v)) * (weight / total);
+                        influences.push(Influence { node: joints[slot].0, weight: weight / total });
                     }
                     first.push(influences.len() as u32);
                     vertices.push(at);
@@ -210,7 +213,32 @@ impl Document {
         let mesh = self.root().nodes[node].mesh.and_then(|m| self.root().meshes[m].name.clone());
         let name = mesh.unwrap_or_else(|| self.names[node].clone());
         let colour = [colour[0], colour[1], colour[2]].map(|c| if c.is_finite() { c.clamp(0.0, 1.0) } else { 0.8 });
-        Ok(Some(SkinnedMesh { node, name, vertices, triangles, colour, first, influences }))
+        let groups = self.groups(reader, primitive, count)?;
+        Ok(Some(SkinnedMesh { node, primitive: number, name, vertices, triangles, colour, groups, first, influences }))
+    }
+
+    /// What is painted on the vertices: custom attributes of one number (`_BELLY`), and the channels of vertex colours (`COLOR_0.r`).
+    fn groups(&self, reader: &Reader<'_>, primitive: &Primitive, count: usize) -> Result<Vec<Group>, FileError> {
+        let mut groups = Vec::new();
+        for (name, &accessor) in &primitive.attributes {
+            let kind = self.root().accessors.get(accessor).map_or("", |a| a.kind.as_str());
+            let channels: &[&str] = match (name.starts_with('_'), name.starts_with("COLOR_"), kind) {
+                (true, _, "SCALAR") => &[""],
+                (_, true, "VEC3") => &[".r", ".g", ".b"],
+                (_, true, "VEC4") => &[".r", ".g", ".b", ".a"],
+                _ => continue,
+            };
+            if reader.count(accessor)? < count {
+                continue;
+            }
+            let values = reader.floats(accessor, &[kind])?;
+            for (k, channel) in channels.iter().enumerate() {
+                let shares = values.iter().skip(k).step_by(channels.len()).take(count);
+                let shares = shares.map(|x| x.clamp(0.0, 1.0)).collect();
+                groups.push(Group { name: format!("{name}{channel}"), shares });
+            }
+        }
+        Ok(groups)
     }
 
     /// JOINTS_0 and WEIGHTS_0, JOINTS_1 and WEIGHTS_1, …

@@ -3,6 +3,7 @@
 mod accessor;
 mod animation;
 mod bake;
+mod bake_skin;
 pub(crate) mod container;
 mod document;
 mod mesh;

@@ -167,7 +167,7 @@ impl Rig {
     }
 
     /// A mesh carried by bodies; `None` when no bone carries any of it.
-    fn drawn(&self, mesh: &SkinnedMesh) -> Option<DrawnMesh> {
+    pub(crate) fn drawn(&self, mesh: &SkinnedMesh) -> Option<DrawnMesh> {
         let mut carried = Vec::with_capacity(mesh.vertices.len());
         for v in 0..mesh.vertices.len() {
             let mut sums: Vec<(usize, f64)> = Vec::new();
@@ -196,6 +196,7 @@ impl Rig {
             triangles: mesh.triangles.clone(),
             colour: mesh.colour,
             carried,
+            groups: mesh.groups.clone(),
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Scene files: a character, what is changed of its rig, what stands around it and what happens to it.
 
+mod keyframes;
 mod schema;
+mod skin;
 mod solver;
 mod write;
 
@@ -8,16 +10,16 @@ use crate::rig::Rig;
 use crate::{Character, FileError, Imported, JointFrom, SpringFrom, Turn};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
-use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile, SkinEdit};
+use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile};
+use std::collections::BTreeMap;
 use std::ops::Range as Span;
 use std::path::Path;
 use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
-use supple::skin::Depth;
 use supple::{
-    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, PoseMap, Range, Scene, Shape, SkinMaterial, State,
-    SwingEllipse, TrackerId,
+    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse,
+    TrackerId,
 };
 
 /// The JSON schema of scene files, for editors.
@@ -174,20 +176,6 @@ fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileErro
     Ok(())
 }
 
-/// The usual material with what an entry tells.
-fn skin_material(edit: &SkinEdit) -> SkinMaterial {
-    let usual = SkinMaterial::default();
-    SkinMaterial {
-        young: edit.stiffness.unwrap_or(usual.young),
-        density: edit.density.unwrap_or(usual.density),
-        depth: edit.depth.map_or(usual.depth, Depth::Metres),
-        damping: edit.damping.unwrap_or(usual.damping),
-        mass_scale: edit.mass_scale.unwrap_or(usual.mass_scale),
-        friction: edit.friction.unwrap_or(usual.friction),
-        ..usual
-    }
-}
-
 fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
     let shape = match (edit.cuboid, edit.sphere, edit.capsule) {
         (Some([x, y, z]), None, None) => Shape::cuboid(x, y, z),
@@ -294,21 +282,11 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
 fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Imported, FileError> {
     let mut imported = character.imported(&text.path.to_string_lossy())?;
     imported.source = text.path.to_owned();
-    if let Some((first, _)) = file.skin.first_key_value() {
-        for pattern in file.skin.keys() {
-            if !character.rig.bones.iter().any(|bone| fits(pattern.get_ref(), &bone.name)) {
-                let what = format!("no bone fits \"{}\"", pattern.get_ref());
-                return Err(text.wrong(pattern.span(), what, "`supple inspect` of the character lists its bones"));
-            }
-        }
-        let flesh = |bone: &str| {
-            let edits = file.skin.iter().filter(|(pattern, _)| fits(pattern.get_ref(), bone));
-            edits.fold(None, |_, (_, edit)| Some(skin_material(edit)))
-        };
-        imported = imported.with_skin(&flesh, PoseMap::default()).map_err(|what| {
-            text.wrong(first.span(), format!("the character gets no skin: {what}"), "correct the values or the mesh")
-        })?;
-        imported.source = text.path.to_owned();
+    if !(file.skin.is_empty() && file.painted.is_empty()) {
+        imported = skin::skinned(&imported, character, text, file)?;
+    } else if let Some(layer) = &file.layer {
+        let what = "a layer is told of, and no bone or painted group has soft skin";
+        return Err(text.wrong(layer.span(), what, "add [skin.\"*\"], or leave [layer] out"));
     }
     let input = &mut imported.scene.input;
     let simulation = &file.simulation;
@@ -356,15 +334,16 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
     if simulation.hold == Some(false) {
         input.targets.fill(None);
     }
-    let mut turns = vec![DVec3::ZERO; character.rig.bones.len()];
-    for (name, turn) in &file.pose {
-        if turn.iter().any(|x| !x.is_finite() || x.abs() > 360.0) {
-            return Err(text.wrong(name.span(), "an angle is not within 360°", "give degrees"));
-        }
-        turns[bone_index(&character.rig, text, name)?] = DVec3::from(turn.map(f64::to_radians));
-    }
     if !file.pose.is_empty() {
-        pose(&character.rig, &imported.scene, &turns).clone_into(&mut imported.scene.state);
+        let turns = turns(&character.rig, text, &file.pose)?;
+        pose(&character.rig, &imported.scene, &turns, DVec3::ZERO).clone_into(&mut imported.scene.state);
+    }
+    if let Some(clip) = keyframes::motion(&character.rig, &imported.scene, text, file)? {
+        imported.scene = imported.led_by(&clip).ok_or_else(|| {
+            let first = file.keyframes.first().map_or(0..0, |key| key.at.span());
+            text.wrong(first, "the keyframes have other bodies than the rig", "leave them out")
+        })?;
+        imported.scene.name = text.path.to_string_lossy().into_owned();
     }
     if let Some(name) = &file.character.track {
         let clip = imported.clip(name.get_ref()).cloned().map_err(|e| text.wrong(name.span(), e.what, e.remedy))?;
@@ -426,13 +405,29 @@ fn happenings(
     Ok(happenings)
 }
 
-/// The state in which bones are turned from rest, each with all that hangs on it.
-fn pose(rig: &Rig, scene: &Scene, turns: &[DVec3]) -> State {
+/// By bone: how it is turned from rest, as a rotation vector.
+fn turns(
+    rig: &Rig,
+    text: &Text<'_>,
+    told: &BTreeMap<toml::Spanned<String>, [f64; 3]>,
+) -> Result<Vec<DVec3>, FileError> {
+    let mut turns = vec![DVec3::ZERO; rig.bones.len()];
+    for (name, turn) in told {
+        if turn.iter().any(|x| !x.is_finite() || x.abs() > 360.0) {
+            return Err(text.wrong(name.span(), "an angle is not within 360°", "give degrees"));
+        }
+        turns[bone_index(rig, text, name)?] = DVec3::from(turn.map(f64::to_radians));
+    }
+    Ok(turns)
+}
+
+/// The state in which bones are turned from rest, each with all that hangs on it, and the roots shifted.
+fn pose(rig: &Rig, scene: &Scene, turns: &[DVec3], shift: DVec3) -> State {
     let mut state = scene.state.clone();
     let mut links: Vec<Pose> = Vec::with_capacity(rig.bones.len());
     for (i, bone) in rig.bones.iter().enumerate() {
         // What the bone above did to the world at rest, then the bone's own turn about its joint.
-        let above = bone.parent.map_or(Pose::IDENTITY, |p| links[p].then(rig.bones[p].link.inverse()));
+        let above = bone.parent.map_or(Pose::at(shift), |p| links[p].then(rig.bones[p].link.inverse()));
         let turned = Pose::new(rotation::exp(turns[i]) * bone.link.rotation, bone.link.translation);
         let link = above.then(turned);
         let centre = scene.model.bodies()[i].centre_in_link;

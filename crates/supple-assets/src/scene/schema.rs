@@ -15,10 +15,17 @@ pub(crate) struct SceneFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BoneChange>")]
     pub(crate) bones: BTreeMap<Spanned<String>, BoneChange>,
-    /// Soft skin of bones, by name as in `bones`: bones that no entry fits have none. Later entries in the order of names win.
+    /// Soft skin of bones, by name as in `bones`: bones that no entry fits have none. Entries add up in the order of names.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, SkinEdit>")]
     pub(crate) skin: BTreeMap<Spanned<String>, SkinEdit>,
+    /// Soft skin of painted vertex groups: a custom attribute (`_BELLY`, or `belly`) or a channel of vertex colours (`COLOR_0.r`). What an entry does not tell is usual.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, SkinEdit>")]
+    pub(crate) painted: BTreeMap<Spanned<String>, SkinEdit>,
+    /// What the soft layer ends at, and how bones carry it.
+    #[schemars(with = "Option<LayerEdit>")]
+    pub(crate) layer: Option<Spanned<LayerEdit>>,
     /// The floor; under the lowest vertex unless told.
     #[schemars(with = "Option<FloorEdit>")]
     pub(crate) floor: Option<Spanned<FloorEdit>>,
@@ -29,6 +36,9 @@ pub(crate) struct SceneFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, [f64; 3]>")]
     pub(crate) pose: BTreeMap<Spanned<String>, [f64; 3]>,
+    /// A motion to be followed, where the file has no clip for it: poses at times, eased between.
+    #[serde(default)]
+    pub(crate) keyframes: Vec<KeyframeEdit>,
     /// Pushes, one after another or together.
     #[serde(default)]
     pub(crate) pushes: Vec<PushEdit>,
@@ -82,22 +92,70 @@ pub struct BoneChange {
     pub twist: Option<[f64; 2]>,
 }
 
-/// What the skin of bones is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+/// What the skin of bones or of a painted group is made of.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SkinEdit {
+    /// `false`: these bones have no flesh, their skin is fixed to them.
+    pub(crate) soft: Option<bool>,
     /// Thickness of the soft layer in metres; 0.4 of half the way through the body unless told.
-    pub(crate) depth: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) depth: Option<Spanned<f64>>,
     /// Young's modulus in Pa; 100,000 unless told.
-    pub(crate) stiffness: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) stiffness: Option<Spanned<f64>>,
+    /// Poisson's ratio, from 0 to below 0.4999; 0.4 unless told.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) poisson: Option<Spanned<f64>>,
     /// Density in kg/m³; 1,000 unless told.
-    pub(crate) density: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) density: Option<Spanned<f64>>,
     /// Damping against the bones in 1/s; 10 unless told.
-    pub(crate) damping: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) damping: Option<Spanned<f64>>,
     /// Multiplies the mass of the surface: more makes it wobble.
-    pub(crate) mass_scale: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) mass_scale: Option<Spanned<f64>>,
     /// Coefficient of friction; 0.5 unless told.
-    pub(crate) friction: Option<f64>,
+    #[schemars(with = "Option<f64>")]
+    pub(crate) friction: Option<Spanned<f64>>,
+}
+
+/// The soft layer as a whole.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LayerEdit {
+    /// An inner surface that the layer ends at (.obj, .stl, .glb, .gltf), or tetrahedra with one (.msh, .veg, .vtk, .node, .ele); beside this file, in metres.
+    #[schemars(with = "Option<String>")]
+    pub(crate) inner: Option<Spanned<String>>,
+    /// How bones carry the surface; centres unless told.
+    pub(crate) map: Option<MapName>,
+}
+
+/// How bones carry the surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MapName {
+    /// By rotations about optimised centres: joints keep their volume.
+    Centres,
+    /// By the mean of where each bone would carry a vertex: joints collapse when bent far.
+    Linear,
+}
+
+/// A pose at a time.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyframeEdit {
+    /// When, in seconds; later than the one before.
+    #[schemars(with = "f64")]
+    pub(crate) at: Spanned<f64>,
+    /// How far the roots are from where they are at rest, in metres.
+    #[serde(default)]
+    pub(crate) shift: [f64; 3],
+    /// By bone: a rotation vector from rest in degrees, as in `pose`; bones that are left out are as at rest.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, [f64; 3]>")]
+    pub(crate) pose: BTreeMap<Spanned<String>, [f64; 3]>,
 }
 
 /// A kind of joint.

@@ -103,7 +103,7 @@ impl Triangles {
 }
 
 /// The shares of the corners in the point of a triangle nearest to p [Ericson 2005, §5.1.5].
-fn nearest_on(p: DVec3, a: DVec3, b: DVec3, c: DVec3) -> DVec3 {
+pub(super) fn nearest_on(p: DVec3, a: DVec3, b: DVec3, c: DVec3) -> DVec3 {
     let (ab, ac, ap) = (b - a, c - a, p - a);
     let (d1, d2) = (ab.dot(ap), ac.dot(ap));
     if d1 <= 0.0 && d2 <= 0.0 {

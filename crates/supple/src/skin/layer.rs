@@ -100,34 +100,55 @@ pub fn normals(surface: &SurfaceMesh) -> Vec<DVec3> {
 pub fn radii(surface: &SurfaceMesh, most: f64) -> Vec<f64> {
     let mut triangles = Triangles::new(&surface.triangles);
     triangles.refit(&surface.vertices);
-    let normals = normals(surface);
     let one = |(v, (&from, &n)): (usize, (&DVec3, &DVec3))| {
-        let mut nearest = 2.0 * most;
-        let tip = from - n * nearest;
-        triangles.near(from.min(tip), from.max(tip), |t| {
-            let corners = surface.triangles[t as usize];
-            if corners.contains(&(v as u32)) {
-                return;
-            }
-            let [a, b, c] = corners.map(|i| surface.vertices[i as usize]);
-            // from + s (−n) = a + y (b − a) + z (c − a), seen where the ray comes out
-            let face = (b - a).cross(c - a);
-            if face.dot(n) >= 0.0 {
-                return;
-            }
-            let solved = DMat3::from_cols(-n, a - b, a - c);
-            let d = solved.determinant();
-            if d.abs() <= 1e-12 * face.length() {
-                return;
-            }
-            let at = solved.inverse() * (a - from);
-            if at.x > 0.0 && at.y >= 0.0 && at.z >= 0.0 && at.y + at.z <= 1.0 {
-                nearest = nearest.min(at.x);
-            }
-        });
-        0.5 * nearest
+        // seen where the ray comes out
+        let leaves = |t: [u32; 3], face: DVec3| !t.contains(&(v as u32)) && face.dot(n) < 0.0;
+        0.5 * first_hit(&triangles, surface, (from, -n), 2.0 * most, 0.0, leaves).unwrap_or(2.0 * most)
     };
-    surface.vertices.iter().zip(&normals).enumerate().map(one).collect()
+    surface.vertices.iter().zip(&normals(surface)).enumerate().map(one).collect()
+}
+
+/// How far below each vertex another surface lies \[m\], along the inward normal; `None` where it is not met within the body.
+pub fn depths_to(surface: &SurfaceMesh, inner: &SurfaceMesh) -> Vec<Option<f64>> {
+    let mut triangles = Triangles::new(&inner.triangles);
+    triangles.refit(&inner.vertices);
+    let (low, high) = surface.bounds();
+    let radii = radii(surface, 0.5 * (high - low).max_element());
+    let one = |((&from, &n), radius): ((&DVec3, &DVec3), &f64)| {
+        first_hit(&triangles, inner, (from, -n), 2.0 * radius, 1e-9, |_, _| true)
+    };
+    surface.vertices.iter().zip(&normals(surface)).zip(&radii).map(one).collect()
+}
+
+/// How far a ray goes from a point until it meets a triangle that is asked for by its corners and its normal, if within `most`. A ray may
+/// pass a triangle by the share `beside` of its sides and still meet it.
+fn first_hit(
+    triangles: &Triangles,
+    surface: &SurfaceMesh,
+    (from, along): (DVec3, DVec3),
+    most: f64,
+    beside: f64,
+    asked: impl Fn([u32; 3], DVec3) -> bool,
+) -> Option<f64> {
+    let (mut nearest, tip) = (most, from + along * most);
+    triangles.near(from.min(tip), from.max(tip), |t| {
+        let corners = surface.triangles[t as usize];
+        let [a, b, c] = surface.corners(corners);
+        let face = (b - a).cross(c - a);
+        if !asked(corners, face) {
+            return;
+        }
+        // from + s along = a + y (b − a) + z (c − a)
+        let solved = DMat3::from_cols(along, a - b, a - c);
+        if solved.determinant().abs() <= 1e-12 * face.length() {
+            return;
+        }
+        let at = solved.inverse() * (a - from);
+        if at.x > 0.0 && at.y >= -beside && at.z >= -beside && at.y + at.z <= 1.0 + beside {
+            nearest = nearest.min(at.x);
+        }
+    });
+    (nearest < most).then_some(nearest)
 }
 
 impl Layer {
@@ -154,24 +175,7 @@ impl Layer {
             touched.dedup();
             touched.iter().for_each(|&v| layer.depths[v] *= SHRINK);
         }
-        let flat = layer.flat(surface);
-        if flat.len() as f64 > MOST_LEFT_FLAT * layer.tets.len() as f64 {
-            return Err(format!(
-                "{} of the {} tetrahedra of its layer stay flat or turned over, however thin it is",
-                flat.len(),
-                layer.tets.len()
-            ));
-        }
-        let n = surface.vertices.len() as u32;
-        layer.folded = flat.iter().flat_map(|&t| layer.tets[t]).map(|i| i % n).collect();
-        layer.folded.sort_unstable();
-        layer.folded.dedup();
-        let mut k = 0;
-        layer.tets.retain(|_| {
-            k += 1;
-            flat.binary_search(&(k - 1)).is_err()
-        });
-        Ok(layer)
+        layer.leave_out_flat(surface)
     }
 
     /// The layer between a surface and the inner place of each of its vertices, such as a file gives.
@@ -183,13 +187,30 @@ impl Layer {
             return Err(format!("it has {} vertices outside and {} inside", surface.vertices.len(), inner.len()));
         }
         let depths = surface.vertices.iter().zip(&inner).map(|(a, b)| a.distance(*b)).collect();
-        let layer = Layer { inner, tets: tets(surface), depths, folded: Vec::new() };
-        let flat = layer.flat(surface);
-        if let Some(&t) = flat.first() {
-            let v = layer.tets[t][0];
-            return Err(format!("{} tetrahedra are flat or turned over, the first at vertex {v}", flat.len()));
+        Layer { inner, tets: tets(surface), depths, folded: Vec::new() }.leave_out_flat(surface)
+    }
+
+    /// The layer without the few tetrahedra that are flat; what is wrong when there are many.
+    fn leave_out_flat(mut self, surface: &SurfaceMesh) -> Result<Layer, String> {
+        let flat = self.flat(surface);
+        if flat.len() as f64 > MOST_LEFT_FLAT * self.tets.len() as f64 {
+            return Err(format!(
+                "{} of the {} tetrahedra of its layer stay flat or turned over, the first at vertex {}",
+                flat.len(),
+                self.tets.len(),
+                self.tets[flat[0]][0]
+            ));
         }
-        Ok(layer)
+        let n = surface.vertices.len() as u32;
+        self.folded = flat.iter().flat_map(|&t| self.tets[t]).map(|i| i % n).collect();
+        self.folded.sort_unstable();
+        self.folded.dedup();
+        let mut k = 0;
+        self.tets.retain(|_| {
+            k += 1;
+            flat.binary_search(&(k - 1)).is_err()
+        });
+        Ok(self)
     }
 
     /// The places of a tetrahedron's corners.

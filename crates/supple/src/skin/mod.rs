@@ -217,17 +217,6 @@ impl Skin {
         out.extend((0..self.nodes()).map(|a| bones.place(self, a, self.layer.inner[a] - self.rest[a])));
     }
 
-    /// Where the vertices would have to be in the rest pose for the linear blend alone to carry them to where they are \[m\]: with these as morph targets
-    /// any viewer of skinned meshes shows the skin.
-    pub fn blendable(&self, state: &State, out: &mut Vec<DVec3>) {
-        let bones = pose::Bones::new(self, state);
-        out.clear();
-        out.extend((0..self.nodes()).map(|a| {
-            let x = bones.place(self, a, state.nodes[a].position);
-            bones.unblended(self, a, x).unwrap_or(self.rest[a] + state.nodes[a].position)
-        }));
-    }
-
     /// Places and velocities of all vertices in a state \[m, m/s\].
     pub fn motion(&self, state: &State) -> Vec<(DVec3, DVec3)> {
         let mut posed = pose::Posed::new(self);

@@ -120,19 +120,6 @@ impl Bones {
     }
 }
 
-impl Bones {
-    /// The point of the rest pose that the linear blend of a vertex carries to x; `None` where the blend has collapsed.
-    pub(super) fn unblended(&self, skin: &Skin, a: usize, x: DVec3) -> Option<DVec3> {
-        let (mut turn, mut shift) = (DMat3::ZERO, DVec3::ZERO);
-        for i in &skin.influences[a][..skin.counts[a] as usize] {
-            let bone = &self.all[i.body as usize];
-            turn += bone.turn * i.weight;
-            shift += bone.shift * i.weight;
-        }
-        (turn.determinant() > 0.05).then(|| turn.inverse() * (x - shift))
-    }
-}
-
 /// The surface in a state.
 #[derive(Debug, Default)]
 pub struct Posed {

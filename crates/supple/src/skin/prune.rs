@@ -1,6 +1,7 @@
 //! What may touch at all: a convex proxy for each bone, grown by what its vertices have moved beside it [Galoppo 2007, §5.3]. Only vertices and triangles of
 //! bones whose proxies come near something are looked at further.
 
+use super::hierarchy::nearest_on;
 use super::pose::Posed;
 use super::{Influence, Skin};
 use crate::contact::convex::{Convex, Placed};
@@ -130,13 +131,19 @@ impl Proxy {
         }
         let hull = Polytope::new(&corners)?.moved(-middle);
         let size = hull.vertices.iter().map(|v| v.length()).fold(0.0, f64::max);
-        let mut work = DistanceWork::default();
-        let at_home = placed(&hull, size, Pose::IDENTITY, DVec3::ZERO);
-        let mut outside = |p: &DVec3| {
-            let point = Placed { core: Convex::Point, axes: DMat3::IDENTITY, at: *p - middle, size: 0.0 };
-            distance(&point, &at_home, &mut work).gap
+        // how far points lie outside: by the nearest of its triangles, unless they are behind all of them
+        let (places, triangles) = shape::hull(&hull.vertices).ok()?;
+        let faces: Vec<[DVec3; 3]> = triangles.iter().map(|t| t.map(|i| places[i as usize])).collect();
+        let outside = |p: &DVec3| {
+            let p = *p - middle;
+            let is_out = |[a, b, c]: &[DVec3; 3]| (*b - *a).cross(*c - *a).dot(p - *a) > 0.0;
+            let away = |&[a, b, c]: &[DVec3; 3]| {
+                let shares = nearest_on(p, a, b, c);
+                p.distance(a * shares.x + b * shares.y + c * shares.z)
+            };
+            if faces.iter().any(is_out) { faces.iter().map(away).fold(f64::INFINITY, f64::min) } else { 0.0 }
         };
-        let slack = points.iter().map(&mut outside).fold(0.0, f64::max);
+        let slack = points.iter().map(outside).fold(0.0, f64::max);
         Some(Proxy { hull, middle, size, slack })
     }
 }
