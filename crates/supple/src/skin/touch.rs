@@ -18,8 +18,19 @@ pub(crate) enum Side {
     Fixed,
     /// A body without skin, at a place of its own axes turned to the world, from its centre of mass.
     Body(BodyId, DVec3),
-    /// The nearest vertex of the surface itself.
-    Vertex(u32),
+    /// A triangle of the surface itself, or of another character's: its corners, and their shares in the nearest point.
+    Triangle([u32; 3], DVec3),
+}
+
+impl Side {
+    /// The corners of a triangle that have a share, with their shares; none of anything else.
+    pub(crate) fn corners(&self) -> impl Iterator<Item = (u32, f64)> + use<> {
+        let (corners, shares) = match *self {
+            Side::Triangle(corners, shares) => (corners, shares),
+            _ => ([0; 3], DVec3::ZERO),
+        };
+        (0..3).map(move |k| (corners[k], shares[k])).filter(|(_, share)| *share > 1e-9)
+    }
 }
 
 /// A vertex near something.
@@ -308,7 +319,8 @@ impl Search {
                 let velocity: DVec3 = (0..3).map(|k| posed.velocities[corners[k] as usize] * found.shares[k]).sum();
                 let friction = skin.friction[v].min(skin.friction[other as usize]);
                 let touch = ahead.fixed(skin, posed, a, (found.gap, found.normal), (velocity, friction), OF_ITSELF);
-                all.extend(touch.map(|touch| Touch { side: Side::Vertex(other), velocity: DVec3::ZERO, ..touch }));
+                let side = Side::Triangle(corners, found.shares);
+                all.extend(touch.map(|touch| Touch { side, velocity: DVec3::ZERO, ..touch }));
             }
         }
     }
