@@ -73,7 +73,8 @@ fn branch_by_branch((order, first, rows): (Vec<u32>, Vec<u32>, Vec<u32>)) -> (Ve
         backwards.push(k);
         open.append(&mut children[k as usize]);
     }
-    let (mut new_order, mut new_first, mut new_rows) = (Vec::with_capacity(n), vec![0u32], Vec::with_capacity(rows.len()));
+    let (mut new_order, mut new_first, mut new_rows) =
+        (Vec::with_capacity(n), vec![0u32], Vec::with_capacity(rows.len()));
     for &k in backwards.iter().rev() {
         new_order.push(order[k as usize]);
         new_rows.extend_from_slice(column(k as usize));

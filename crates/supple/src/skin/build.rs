@@ -51,10 +51,12 @@ impl SkinSpec {
         self.weights.extend(other.weights.iter().map(|list| list.map(|(bone, weight)| (bone + bones, weight))));
         self.bones.extend(other.bones);
         self.painted.iter_mut().for_each(|group| group.shares.resize(vertices + others, 0.0));
-        self.painted.extend(other.painted.into_iter().map(|group| Painted {
-            shares: [vec![0.0; vertices], group.shares].concat(),
-            ..group
-        }));
+        self.painted.extend(
+            other
+                .painted
+                .into_iter()
+                .map(|group| Painted { shares: [vec![0.0; vertices], group.shares].concat(), ..group }),
+        );
         Ok(self)
     }
 }

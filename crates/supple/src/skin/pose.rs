@@ -187,7 +187,9 @@ impl Posed {
         let own = &skin.influences[a][..skin.counts[a] as usize];
         match skin.map {
             PoseMap::Linear => own.iter().map(|i| self.bones.all[i.body as usize].turn * i.weight).sum(),
-            PoseMap::Centres => DMat3::from_quat(DQuat::from_vec4(blend(&self.bones.all, own).0.normalize_or(DVec4::W))),
+            PoseMap::Centres => {
+                DMat3::from_quat(DQuat::from_vec4(blend(&self.bones.all, own).0.normalize_or(DVec4::W)))
+            }
         }
     }
 
@@ -215,7 +217,8 @@ impl Posed {
                 let size = n.length_squared().max(1e-30);
                 let mut n_dot = DVec4::ZERO;
                 for (i, sign) in own.iter().zip(signs) {
-                    n_dot += rate_of(vec4(bones[i.body as usize].quat), bones[i.body as usize].spin) * (i.weight * sign);
+                    n_dot +=
+                        rate_of(vec4(bones[i.body as usize].quat), bones[i.body as usize].spin) * (i.weight * sign);
                 }
                 let turn = DQuat::from_vec4(n / size.sqrt());
                 let d = turn * (u - carried);

@@ -146,7 +146,7 @@ impl Search {
         }
         if input.contacts == Contacts::All {
             self.find_bodies(model, skin, (state, posed), (ahead, reach));
-            self.find_own(skin, state, posed, ahead);
+            self.find_own(skin, (state, posed), ahead, h * fastest);
         }
         self.all.sort_unstable_by_key(|touch| touch.key);
     }
@@ -286,9 +286,10 @@ impl Search {
         }
     }
 
-    /// Where limbs touch one another: vertices near triangles of bones that are no neighbours, face to face.
-    fn find_own(&mut self, skin: &Skin, state: &State, posed: &Posed, ahead: Ahead) {
-        let reach = 0.5 * skin.depth + ahead.slack;
+    /// Where limbs, or characters, touch one another: vertices near triangles of bones that are no neighbours, face to face. `coming` is how far they may come.
+    fn find_own(&mut self, skin: &Skin, (state, posed): (&State, &Posed), ahead: Ahead, coming: f64) {
+        let near_by = 0.5 * skin.depth + ahead.slack;
+        let reach = near_by + coming.min(2.0 * skin.depth);
         self.prune.find_pairs(skin, state, reach);
         if self.prune.pairs.is_empty() {
             return;
@@ -305,10 +306,13 @@ impl Search {
                     continue; // it is looked at with the bone that it follows most
                 }
                 let outward = own.vertex_normal(v);
+                let piece = |v: u32| skin.proxies.pieces[v as usize];
                 let wanted = |t: u32| {
                     let corners = skin.triangles[t as usize];
+                    // what is near by on the same surface is no contact
+                    let is_far = |&c: &u32| skin.rest[c as usize].distance(skin.rest[v]) > 2.0 * near_by;
                     near(bone, skin.proxies.triangle_bones[t as usize])
-                        && corners.iter().all(|&c| skin.rest[c as usize].distance(skin.rest[v]) > 2.0 * reach)
+                        && (piece(corners[0]) != piece(a) || corners.iter().all(is_far))
                         && corners.iter().all(|&c| own.vertex_normal(c as usize).dot(outward) < 0.0)
                 };
                 let x = posed.places[v];
