@@ -255,14 +255,171 @@ fn open_surfaces_are_closed_or_refused() {
     assert!(layer::close(&[], &[]).unwrap_err().contains("no triangle"));
 }
 
+/// Two tubes of two bones across each other, 1 mm apart, in free space.
+fn crossed_tubes(young: f64) -> Model {
+    let (rings, around, radius) = (25, 12, 0.08);
+    let mut builder = ModelBuilder::new();
+    let mut whole: Option<SkinSpec> = None;
+    for (name, turn, height) in [("low", 0.0, 0.0), ("high", 0.5 * std::f64::consts::PI, 2.0 * radius + 0.001)] {
+        let place = Pose::new(DQuat::from_rotation_y(turn), DVec3::Y * height);
+        let mut surface = SurfaceMesh::default();
+        for i in 0..rings {
+            for j in 0..around {
+                let (s, c) = (std::f64::consts::TAU * (j as f64 + 0.5) / around as f64).sin_cos();
+                let x = 0.8 * (i as f64 / (rings - 1) as f64 - 0.5);
+                surface.vertices.push(place.transform_point(DVec3::new(x, radius * c, radius * s)));
+            }
+        }
+        surface.vertices.extend([-0.4, 0.4].map(|x| place.transform_point(DVec3::X * x)));
+        let at = |i: usize, j: usize| (i * around + j % around) as u32;
+        let [first, last] = [(rings * around) as u32, (rings * around + 1) as u32];
+        for j in 0..around {
+            surface.triangles.push([at(0, j + 1), at(0, j), first]);
+            surface.triangles.push([at(rings - 1, j), at(rings - 1, j + 1), last]);
+            for i in 0..rings - 1 {
+                surface.triangles.push([at(i, j), at(i, j + 1), at(i + 1, j)]);
+                surface.triangles.push([at(i, j + 1), at(i + 1, j + 1), at(i + 1, j)]);
+            }
+        }
+        if surface.volume() < 0.0 {
+            surface.triangles.iter_mut().for_each(|t| t.swap(1, 2));
+        }
+        let weights = surface
+            .vertices
+            .iter()
+            .map(|p| {
+                let share = 1.0 / (1.0 + (-30.0 * place.inverse().transform_point(*p).x).exp());
+                [(0, 1.0 - share), (1, share), (0, 0.0), (0, 0.0)]
+            })
+            .collect();
+        let bones = [-0.2, 0.2].map(|x| {
+            let pose = place.then(Pose::at(DVec3::X * x));
+            builder.body(
+                BodySpec::new(format!("{name} {x}"))
+                    .shape(Shape::capsule(0.3, 0.04), 1000.0)
+                    .pose(pose)
+                    .collides_with(0),
+            )
+        });
+        let joint = JointSpec::new(name, JointMask::BALL, bones[1], bones[0]).at(place.translation);
+        builder.joint(joint.spring(40.0, 2.0));
+        let flesh = Some(SkinMaterial { young, depth: skin::Depth::Metres(0.035), ..SkinMaterial::default() });
+        let bones = bones.map(|id| SkinBone { body: id.into(), rest: None, flesh, core: Core::Bone }).to_vec();
+        let own = SkinSpec { surface, weights, bones, painted: Vec::new(), map: PoseMap::Centres, inner: None };
+        whole = Some(match whole {
+            None => own,
+            Some(before) => before.beside(own).unwrap(),
+        });
+    }
+    builder.skin(whole.unwrap());
+    builder.build().unwrap()
+}
+
+/// How deep the deepest vertex of either half of the skin is inside the other: by the nearest triangle and its side.
+fn deepest(skin: &skin::Skin, state: &State) -> f64 {
+    let mut places = Vec::new();
+    skin.positions(state, &mut places);
+    let half = places.len() / 2;
+    let mut deepest = 0.0f64;
+    for (v, p) in places.iter().enumerate() {
+        let others = skin.triangles.iter().filter(|t| (t[0] as usize >= half) != (v >= half));
+        let mut best = (f64::INFINITY, 0.0);
+        for t in others {
+            let [a, b, c] = t.map(|i| places[i as usize]);
+            let normal = (b - a).cross(c - a).normalize();
+            // where the foot of p is within the triangle, or nearly
+            let foot = *p - normal * normal.dot(*p - a);
+            let inside = [(a, b), (b, c), (c, a)].iter().all(|(p, q)| (*q - *p).cross(foot - *p).dot(normal) > -1e-9);
+            let height = normal.dot(*p - a);
+            if inside && height.abs() < best.0 {
+                best = (height.abs(), height);
+            }
+        }
+        // faces of the far side are farther than the nearest one
+        if best.0 < 0.06 {
+            deepest = deepest.max(-best.1);
+        }
+    }
+    deepest
+}
+
+/// Two soft tubes that are pressed together dent each other, move each other's bones, keep the momentum of both, and come to rest without either being in
+/// the other.
+#[test]
+fn two_soft_characters_press_on_each_other() {
+    let model = crossed_tubes(5e4);
+    let skin = model.skin().unwrap();
+    let (mut state, mut work) = (model.start(), Work::new(&model));
+    let force = 15.0;
+    // pushed together, and kept level by couples: a beam on a beam would roll off
+    let press = |state: &State| -> Vec<(BodyId, Wrench)> {
+        let one = |b: u32| {
+            let body = &state.bodies[b as usize];
+            let tilt = rotation::log(body.orientation * model.body(BodyId(b)).start.rotation.conjugate());
+            let push = if b < 2 { force } else { -force };
+            (BodyId(b), Wrench::new(DVec3::Y * push, tilt * -20.0 - body.velocity.angular * 2.0))
+        };
+        (0..4).map(one).collect()
+    };
+    let settings = SkinSettings { refinements: 6, ..SkinSettings::default() };
+    let mut input = Input { gravity: DVec3::ZERO, contacts: Contacts::All, skin: settings, ..Input::default() };
+    let (mut dents, mut unsettled, mut worst) = ([0.0f64; 2], 0, 0.0f64);
+    for _ in 0..240 {
+        input.wrenches = press(&state);
+        let report = step(&model, &input, &mut state, &mut work).unwrap();
+        unsettled += report.unconverged;
+        // in what they give each other in a second; the equations being solved, what is left is of the order of the step: 1.6e-5 in free flight
+        let given = 2.0 * force * state.time.max(1.0);
+        worst = worst.max(measure::momentum(&model, &state).linear.length() / given);
+        for (half, dent) in state.nodes.chunks(skin.nodes() / 2).zip(&mut dents) {
+            *dent = half.iter().map(|node| node.position.length()).fold(*dent, f64::max);
+        }
+    }
+    let depth = deepest(skin, &state);
+    let speed = state.bodies.iter().map(|body| body.velocity.linear.length()).fold(0.0, f64::max);
+    let apart = state.bodies[2].position.y - state.bodies[0].position.y;
+    let all = format!(
+        "momentum off by {worst}, dents {dents:?}, {depth} m inside, {speed} m/s, {unsettled} steps not settled, {apart} m apart"
+    );
+    assert!(worst < 1e-4, "{all}");
+    assert!(dents.iter().all(|dent| *dent > 2e-3), "{all}");
+    assert!(depth < 2e-3, "{all}");
+    assert!(speed < 2e-2, "{all}");
+    assert!(unsettled <= 5, "{all}");
+    // without contact they would have gone through each other
+    assert!(apart > 0.1, "{all}");
+}
+
+/// Tangled tubes that are led about: contacts of many soft vertices with one another settle.
+#[test]
+fn tangled_tubes_settle() {
+    for name in ["tubes", "tubes:stiffness=30000", "tubes:friction=1"] {
+        let scene = Scene::parse(name).unwrap();
+        let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
+        let (mut unsettled, mut touching, mut deepest) = (0, 0, 0.0f64);
+        for _ in 0..180 {
+            scene.direct(state.time, &mut input);
+            let report = step(&scene.model, &input, &mut state, &mut work).unwrap();
+            unsettled += report.unconverged.min(1);
+            touching = touching.max(report.flesh_touching);
+            deepest = deepest.max(report.max_penetration);
+        }
+        let all = format!("{name}: {unsettled} of 180 steps not settled, {touching} touching, {deepest} m inside");
+        println!("{all}");
+        // one step in a hundred
+        assert!(unsettled <= 2 && touching > 10 && deepest < 2e-3, "{all}");
+    }
+}
+
 /// How far momentum drifts in free flight, as a share, in 0.3 s.
-fn drift(dt: f64, settings: SkinSettings) -> (f64, f64) {
+fn drift(dt: f64, spin: DVec3, settings: SkinSettings) -> (f64, f64) {
     let scene = Scene::parse("tube:3").unwrap();
     let mut state = scene.state.clone();
     for (k, body) in state.bodies.iter_mut().enumerate() {
         let r = body.position - DVec3::Y * 0.62;
-        let spin = DVec3::new(1.0, 2.0, 3.0);
-        body.velocity = Twist::new(DVec3::new(0.3, 0.1, 0.0) + spin.cross(r), spin + DVec3::X * (k as f64 - 1.0));
+        // each link also twists against the next
+        let twist = DVec3::X * (0.25 * spin.length() * (k as f64 - 1.0));
+        body.velocity = Twist::new(DVec3::new(0.3, 0.1, 0.0) + spin.cross(r), spin + twist);
     }
     let input = Input { dt, gravity: DVec3::ZERO, contacts: Contacts::Off, skin: settings, ..scene.input.clone() };
     let mut work = Work::new(&scene.model);
@@ -280,17 +437,40 @@ fn drift(dt: f64, settings: SkinSettings) -> (f64, f64) {
     ((p1 - p).length() / p.length(), (l1 - l).length() / l.length())
 }
 
-/// Momentum drifts in proportion to the step, as that of backward Euler does.
+/// Momentum drifts in proportion to the step, as that of backward Euler does, and to the square of the spin: a step takes directions as they are at its
+/// start for velocities of its end, and so errs by at most (Ω h)² of the momentum, h Ω² T in all. At a spin of 1 rad/s the reference has 1.2e-3 to 1.5e-4 at these steps for
+/// angular and 3.0e-5 to 4.4e-6 for linear momentum.
 #[test]
 fn momentum_drift_halves_with_the_step() {
     let settings = SkinSettings { refinements: 6, ..SkinSettings::default() };
-    let drifts: Vec<(f64, f64)> = [0.02, 0.01, 0.005, 0.0025].map(|dt| drift(dt, settings)).to_vec();
-    for pair in drifts.windows(2) {
-        let ratio = pair[1].1 / pair[0].1;
-        assert!((0.35..0.65).contains(&ratio), "{drifts:?}");
+    let steps = [0.02, 0.01, 0.005, 0.0025];
+    for spin in [DVec3::new(0.3, 0.5, 0.8), DVec3::new(1.0, 2.0, 3.0)] {
+        let drifts = steps.map(|dt| drift(dt, spin, settings));
+        for pair in drifts.windows(2) {
+            let ratio = pair[1].1 / pair[0].1;
+            assert!((0.4..0.6).contains(&ratio), "{spin}: {drifts:?}");
+        }
+        for (dt, (linear, angular)) in steps.iter().zip(drifts) {
+            let most = dt * spin.length_squared() * 0.3;
+            assert!(
+                angular < most && linear < 0.05 * most,
+                "{spin}, {dt} s: {linear} {angular}, bound {most}; {drifts:?}"
+            );
+        }
     }
-    // it turns by two thirds of a turn a second
-    assert!(drifts[3].1 < 1e-2 && drifts[3].0 < 1e-3, "{drifts:?}");
+}
+
+/// Without refinement momentum leaks in free flight; with each sweep to less than a quarter, as the reference has it: 0.40, 0.035, 0.003 %.
+#[test]
+fn refinement_mends_the_leak_of_momentum() {
+    let spin = DVec3::new(0.3, 0.5, 0.8);
+    let leak = |refinements: u32| drift(0.01, spin, SkinSettings { refinements, ..SkinSettings::default() }).0;
+    let exact = leak(8);
+    let leaks = [0, 1, 2].map(|sweeps| (leak(sweeps) - exact).abs());
+    assert!(
+        leaks[0] < 4e-3 && leaks[1] < 0.25 * leaks[0] && leaks[2] < 0.25 * leaks[1] + 1e-6,
+        "{leaks:?}, exact {exact}"
+    );
 }
 
 /// A poked belly dents and moves the skeleton, and both come back.
@@ -418,19 +598,23 @@ fn other_solvers_say_that_they_do_not_take_skin() {
     assert_eq!(SkinResponse::default(), SkinResponse::Complementary);
 }
 
-/// Condensation errs as measured in the prototype, and sweeps contract the error by less than a third each.
+/// Condensation errs as it was measured on tubes and snakes of other meshes: the matrix within twice as much either way, velocities by no more, and each
+/// sweep leaves at most 0.30 of the error, since M̂ is at most 1.43 times the matrix it stands for.
 #[test]
 fn condensation_errs_as_told() {
-    for (name, dt, most) in
-        [("tube:2,stiffness=10000", 0.005, 0.2), ("tube:5,influences=3", 0.02, 0.03), ("snake", 0.005, 0.15)]
-    {
+    for (name, dt, matrix, velocity) in [
+        ("tube:2,stiffness=10000", 0.005, 0.112, 0.268),
+        ("tube:5,stiffness=10000,influences=3", 0.02, 0.086, 0.141),
+        ("tube:5,influences=3", 0.02, 0.013, 0.030),
+        ("snake", 0.005, 0.104, 0.216),
+    ] {
         let scene = Scene::parse(name).unwrap();
         let input = Input { dt, ..scene.input.clone() };
         let found = supple::skin::condensation(&scene.model, &input, &scene.state).unwrap();
-        assert!(found.matrix_error < most && found.matrix_error > 1e-3, "{name}: {found:?}");
-        assert!(found.velocity_errors[0] < 0.35, "{name}: {found:?}");
+        assert!((0.5 * matrix..2.0 * matrix).contains(&found.matrix_error), "{name}: {found:?}");
+        assert!(found.velocity_errors[0] < velocity, "{name}: {found:?}");
         for pair in found.velocity_errors.windows(2) {
-            assert!(pair[1] < 0.4 * pair[0] + 1e-9, "{name}: {found:?}");
+            assert!(pair[1] < 0.3 * pair[0] + 1e-9, "{name}: {found:?}");
         }
     }
 }

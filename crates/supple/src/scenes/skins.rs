@@ -219,24 +219,23 @@ pub(super) fn tubes(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let material = SkinMaterial { depth: Depth::Metres(0.03), ..material };
     let radius = 0.07;
     let mut builder = ModelBuilder::new();
-    let (mut surface, mut weighed, mut all) = (SurfaceMesh::default(), Vec::new(), Vec::new());
+    let mut whole: Option<SkinSpec> = None;
     for k in 0..TUBES {
         let turn = DQuat::from_rotation_y(k as f64 * PI / TUBES as f64 + 0.3);
         let middle = DVec3::Y * (0.6 + 0.17 * k as f64);
         let (from, to) = (middle - turn * DVec3::X * 0.5, middle + turn * DVec3::X * 0.5);
         let bones = chain(["red", "gold", "blue"][k], LINKS, from, to, radius);
         let colour = [[0.62, 0.16, 0.14], [0.80, 0.58, 0.22], [0.16, 0.30, 0.55]][k];
-        let own = sweep(RINGS, AROUND, |t| (from.lerp(to, t), radius), |_| colour);
-        let (first, first_bone) = (surface.vertices.len() as u32, (k * LINKS) as u32);
-        let own_weights = weights(&own, &bones, 2);
-        weighed.extend(own_weights.iter().map(|list| list.map(|(bone, w)| (bone + first_bone, w))));
-        surface.vertices.extend(&own.vertices);
-        surface.colours.extend(&own.colours);
-        surface.triangles.extend(own.triangles.iter().map(|t| t.map(|v| v + first)));
+        let surface = sweep(RINGS, AROUND, |t| (from.lerp(to, t), radius), |_| colour);
+        let weights = weights(&surface, &bones, 2);
+        let skin_bones = skin_bones(&bones, material);
+        let own = SkinSpec { surface, weights, bones: skin_bones, painted: Vec::new(), map, inner: None };
+        whole = Some(match whole {
+            None => own,
+            Some(before) => before.beside(own).map_err(problem)?,
+        });
         add_bones(&mut builder, &bones, 1.5);
-        let ends: Vec<Bone> = bones.into_iter().collect();
-        all.extend(skin_bones(&ends, material));
-        let led: Vec<Bone> = ends
+        let led: Vec<Bone> = bones
             .into_iter()
             .enumerate()
             .filter(|(i, _)| *i != 1)
@@ -244,7 +243,7 @@ pub(super) fn tubes(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
             .collect();
         add_trackers(&mut builder, &led, 4.0);
     }
-    builder.skin(SkinSpec { surface, weights: weighed, bones: all, painted: Vec::new(), map, inner: None });
+    whole.into_iter().for_each(|skin| builder.skin(skin));
     builder.obstacle(ObstacleSpec::floor("floor", 0.0));
     let model = builder.build()?;
     let rest = model.trackers().iter().map(|tracker| model.body(tracker.body).start).collect();
@@ -320,22 +319,69 @@ fn fish() -> Result<ObstacleShape, String> {
     Ok(ObstacleShape::Mesh { vertices, triangles })
 }
 
-/// A stiff bird that flies along −Z.
-fn bird() -> Result<ObstacleShape, String> {
-    let limb = |from: DVec3, to: DVec3, a: f64, b: f64| Limb::new("bird", from, to, a, b);
+/// The limbs of a bird that flies along −Z, with the bone of `BIRD_BONES` that each is around.
+fn bird_limbs() -> Vec<(usize, Limb)> {
+    let limb = |from: DVec3, to: DVec3, a: f64, b: f64| Limb::new("bird", from, to, a, b).colour([0.20, 0.24, 0.34]);
     let mut limbs = vec![
-        limb(DVec3::new(0.0, 0.0, -0.08), DVec3::new(0.0, 0.0, 0.08), 0.065, 0.05),
-        limb(DVec3::new(0.0, 0.06, -0.13), DVec3::new(0.0, 0.07, -0.15), 0.045, 0.042),
-        limb(DVec3::new(0.0, 0.06, -0.18), DVec3::new(0.0, 0.05, -0.24), 0.020, 0.010),
-        limb(DVec3::new(0.0, 0.0, 0.1), DVec3::new(0.0, 0.02, 0.24), 0.035, 0.02).flat(DVec3::Y, 0.5),
+        (0, limb(DVec3::new(0.0, 0.0, -0.08), DVec3::new(0.0, 0.0, 0.08), 0.065, 0.05)),
+        (1, limb(DVec3::new(0.0, 0.06, -0.13), DVec3::new(0.0, 0.07, -0.15), 0.045, 0.042)),
+        (1, limb(DVec3::new(0.0, 0.06, -0.18), DVec3::new(0.0, 0.05, -0.24), 0.020, 0.010).colour([0.75, 0.50, 0.12])),
+        (0, limb(DVec3::new(0.0, 0.0, 0.1), DVec3::new(0.0, 0.02, 0.24), 0.035, 0.02).flat(DVec3::Y, 0.5)),
     ];
-    for side in [1.0, -1.0] {
+    for (bone, side) in [(2, 1.0), (3, -1.0)] {
         let tip = DVec3::new(0.26 * side, 0.10, 0.05);
-        limbs.push(limb(DVec3::new(0.04 * side, 0.02, -0.01), tip, 0.045, 0.025).flat(DVec3::Y, 0.5));
+        let wing = limb(DVec3::new(0.04 * side, 0.02, -0.01), tip, 0.045, 0.025).flat(DVec3::Y, 0.5);
+        limbs.push((bone, wing.colour([0.14, 0.17, 0.26])));
     }
-    let grown = Creature { limbs, blend: 0.008 }.grow(DVec3::splat(0.014))?;
-    let SurfaceMesh { vertices, triangles, .. } = grown.surface;
+    limbs
+}
+
+fn grow_bird() -> Result<creature::Skin, String> {
+    let limbs = bird_limbs().into_iter().map(|(_, limb)| limb).collect();
+    Creature { limbs, blend: 0.008 }.grow(DVec3::splat(0.014))
+}
+
+/// A stiff bird.
+fn bird() -> Result<ObstacleShape, String> {
+    let SurfaceMesh { vertices, triangles, .. } = grow_bird()?.surface;
     Ok(ObstacleShape::Mesh { vertices, triangles })
+}
+
+/// The bones of a soft bird: body, head, wings.
+fn bird_bones() -> Vec<Bone> {
+    let v = DVec3::new;
+    let bone = |name: &str, parent: Option<usize>, from: DVec3, to: DVec3, radius: f64| Bone {
+        name: format!("bird_{name}"),
+        parent,
+        from,
+        to,
+        radius,
+    };
+    vec![
+        bone("body", None, v(0.0, 0.0, 0.10), v(0.0, 0.0, -0.08), 0.055),
+        bone("head", Some(0), v(0.0, 0.03, -0.09), v(0.0, 0.06, -0.20), 0.04),
+        bone("left_wing", Some(0), v(0.03, 0.02, 0.0), v(0.24, 0.09, 0.04), 0.03),
+        bone("right_wing", Some(0), v(-0.03, 0.02, 0.0), v(-0.24, 0.09, 0.04), 0.03),
+    ]
+}
+
+/// Adds the bones of a bird in soft skin that starts at a pose, and its trackers; returns its skin.
+fn soft_bird(
+    builder: &mut ModelBuilder,
+    start: Pose,
+    (material, map): (SkinMaterial, PoseMap),
+) -> Result<SkinSpec, String> {
+    let at = |p: DVec3| start.transform_point(p);
+    let bones: Vec<Bone> =
+        bird_bones().into_iter().map(|bone| Bone { from: at(bone.from), to: at(bone.to), ..bone }).collect();
+    let creature::Skin { mut surface, weights } = grow_bird()?;
+    surface.vertices.iter_mut().for_each(|p| *p = at(*p));
+    let owners: Vec<u32> = bird_limbs().iter().map(|(bone, _)| *bone as u32).collect();
+    let weights = weights.iter().map(|list| list.map(|(limb, w)| (owners[limb as usize], w))).collect();
+    add_bones(builder, &bones, 4.0);
+    add_trackers(builder, &bones, 4.0);
+    let bones = skin_bones(&bones, SkinMaterial { depth: Depth::Share(0.5), ..material });
+    Ok(SkinSpec { surface, weights, bones, painted: Vec::new(), map, inner: None })
 }
 
 /// The skeleton of a deer that looks along X, on the ground, with what is around each bone.
@@ -406,7 +452,12 @@ fn deer_surface(bones: &[Bone], nodes: usize) -> Result<creature::Skin, String> 
     let limbs = bones
         .iter()
         .map(|bone| {
-            let taper = if bone.name == "jaw" { 0.8 } else { 1.0 };
+            let taper = match bone.name.as_str() {
+                "head" => 0.72,
+                "jaw" => 0.8,
+                "left_ear" | "right_ear" => 0.6,
+                _ => 1.0,
+            };
             Limb::new(&bone.name, bone.from, bone.to, bone.radius, bone.radius * taper).colour(deer_colour(bone))
         })
         .collect();
@@ -418,6 +469,7 @@ fn deer_surface(bones: &[Bone], nodes: usize) -> Result<creature::Skin, String> 
         return Err(format!("the deer has at least {} vertices", surface.vertices.len()));
     }
     split_edges(&mut surface, nodes, &|p| onto(&creature, p));
+    relax(&mut surface, &|p| onto(&creature, p));
     let weights = surface.vertices.iter().map(|&p| deer_weights(bones, p)).collect();
     Ok(creature::Skin { surface, weights })
 }
@@ -501,6 +553,22 @@ fn split_edges(surface: &mut SurfaceMesh, nodes: usize, onto: &dyn Fn(DVec3) -> 
     }
 }
 
+/// Spreads vertices evenly over the surface: what is thin beside the grid it was grown on is ragged.
+fn relax(surface: &mut SurfaceMesh, onto: &dyn Fn(DVec3) -> DVec3) {
+    for _ in 0..8 {
+        let mut sums = vec![(DVec3::ZERO, 0.0); surface.vertices.len()];
+        for &[a, b, c] in &surface.triangles {
+            for (v, w) in [(a, b), (b, c), (c, a)] {
+                sums[v as usize].0 += surface.vertices[w as usize];
+                sums[v as usize].1 += 1.0;
+            }
+        }
+        for (p, (sum, count)) in surface.vertices.iter_mut().zip(sums) {
+            *p = onto(p.lerp(sum / count, 0.5));
+        }
+    }
+}
+
 /// A deer that breathes and looks about, and a bird that lands on its back.
 pub(super) fn deer(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let nodes = parameters.size()?;
@@ -508,7 +576,11 @@ pub(super) fn deer(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
         return Err(parameters.wrong_size("give from 1,720 to 20,000 vertices".into()));
     }
     let (material, map) = material(parameters)?;
-    let with_bird = parameters.switch("bird", "1", "0")?;
+    let bird_kind = match parameters.choice("bird", &["0", "1", "soft"])? {
+        "soft" => BirdKind::Soft,
+        "1" => BirdKind::Stiff,
+        _ => BirdKind::None,
+    };
     let is_animated = parameters.switch("animated", "1", "0")?;
     let bones = deer_bones();
     let creature::Skin { surface, weights } = deer_surface(&bones, nodes).map_err(problem)?;
@@ -516,14 +588,26 @@ pub(super) fn deer(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     add_bones(&mut builder, &bones, 1.5);
     add_trackers(&mut builder, &bones, 2.5);
     let skin_bones = skin_bones(&bones, SkinMaterial { depth: Depth::Share(0.45), ..material });
-    builder.skin(SkinSpec { surface, weights, bones: skin_bones, painted: Vec::new(), map, inner: None });
+    let mut skin = SkinSpec { surface, weights, bones: skin_bones, painted: Vec::new(), map, inner: None };
     builder.obstacle(ObstacleSpec::floor("floor", 0.0));
-    if with_bird {
-        builder.obstacle(ObstacleSpec::new("bird", bird().map_err(problem)?).pose(bird_at(0.0)));
+    match bird_kind {
+        BirdKind::None => {}
+        BirdKind::Stiff => {
+            builder.obstacle(ObstacleSpec::new("bird", bird().map_err(problem)?).pose(bird_at(0.0)));
+        }
+        BirdKind::Soft => {
+            let bird = soft_bird(&mut builder, bird_at(0.0), (material, map)).map_err(problem)?;
+            skin = skin.beside(bird).map_err(problem)?;
+        }
     }
+    builder.skin(skin);
     let frames = bones.iter().map(|bone| (bone.name.clone(), bone.parent, bone.from, bone.pose())).collect();
-    let herd = Deer { frames, is_animated, with_bird };
-    Ok(Scene::new(builder.build()?, Script::Show(Show::Deer(herd))))
+    let herd = Deer { frames, is_animated, bird: bird_kind };
+    let mut scene = Scene::new(builder.build()?, Script::Show(Show::Deer(herd)));
+    if bird_kind == BirdKind::Soft {
+        scene.input.contacts = Contacts::All;
+    }
+    Ok(scene)
 }
 
 /// Where the bird is: it comes down on the back, presses, and flies off again.
@@ -547,7 +631,17 @@ fn bird_at(t: f64) -> Pose {
 pub(super) struct Deer {
     frames: Vec<(String, Option<usize>, DVec3, Pose)>,
     is_animated: bool,
-    with_bird: bool,
+    bird: BirdKind,
+}
+
+/// What lands on the deer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BirdKind {
+    None,
+    /// An obstacle.
+    Stiff,
+    /// A character in soft skin.
+    Soft,
 }
 
 impl Deer {
@@ -649,8 +743,13 @@ impl Show {
             Show::Deer(deer) => {
                 let d = 1e-4;
                 let [before, now, after] = [t - d, t, t + d].map(|t| deer.poses(t));
-                let targets = entries(&mut input.targets, deer.frames.len(), None);
-                for (k, to) in targets.iter_mut().enumerate() {
+                let birds = if deer.bird == BirdKind::Soft { bird_bones() } else { Vec::new() };
+                let targets = entries(&mut input.targets, deer.frames.len() + birds.len(), None);
+                let (own, of_bird) = targets.split_at_mut(deer.frames.len());
+                for (to, bone) in of_bird.iter_mut().zip(&birds) {
+                    *to = Some(target(|t| bird_at(t).then(bone.pose()), t));
+                }
+                for (k, to) in own.iter_mut().enumerate() {
                     let of = |s: f64| {
                         if s < t {
                             before[k]
@@ -662,7 +761,7 @@ impl Show {
                     };
                     *to = Some(target(of, t));
                 }
-                if deer.with_bird {
+                if deer.bird == BirdKind::Stiff {
                     entries(&mut input.obstacles, 2, None)[1] = Some(target(bird_at, t));
                 }
             }

@@ -46,7 +46,6 @@ pub(crate) struct SkinWork {
     responder: Responder,
     solution: Solution,
     core: Vec<(usize, usize, Block)>,
-    weights: Vec<DMat3>,
     yields: Vec<DMat3>,
     f_b: Vec<Vector>,
     f_s: Vec<DVec3>,
@@ -83,7 +82,6 @@ impl SkinWork {
             responder: Responder::default(),
             solution: Solution::default(),
             core: Vec::new(),
-            weights: Vec::new(),
             yields: Vec::new(),
             f_b: Vec::new(),
             f_s: Vec::new(),
@@ -195,7 +193,10 @@ pub(crate) fn substep(
         SkinResponse::Published => {
             // limits, grabs and bodies without skin as ever; the skin's own as published
             work.respond((model, skin), input, state, h)?;
-            work.respond_as_published((model, skin), input, state, span)?;
+            notes.mark(Stage::Close);
+            work.search_ahead((model, skin), input, state, span);
+            notes.mark(Stage::Check);
+            work.respond_as_published((model, skin), state, h)?;
         }
     }
     notes.mark(Stage::Close);
@@ -231,13 +232,16 @@ pub(crate) fn substep(
     let penetration = match settings.response {
         SkinResponse::Complementary => work.settle_vertices(skin, state, h),
         SkinResponse::Published => {
+            notes.mark(Stage::Measure);
             work.project_as_published((model, skin), input, state, span);
+            notes.mark(Stage::Check);
             work.inside
         }
     };
     work.remember(state, settings, h);
     let gap = measure::joint_gap(model, state);
-    let touching = work.pressures.len() as u32;
+    let pushes = work.touches.iter().zip(&work.responder.rows).filter(|(_, row)| row.impulse != DVec3::ZERO);
+    let touching = pushes.count() as u32;
     let found = work.touches.len() + work.contacts.len();
     notes.mark(Stage::Measure);
     let mut report = Report {
@@ -298,9 +302,13 @@ impl SkinWork {
             match touch.side {
                 Side::Fixed => {}
                 Side::Body(body, _) => pairs.extend(own(touch.vertex).map(|i| (i.body as usize, body.index()))),
-                Side::Vertex(other) => {
-                    for i in own(touch.vertex) {
-                        pairs.extend(own(other).map(|j| (i.body as usize, j.body as usize)));
+                Side::Triangle(..) => {
+                    let corners = || touch.side.corners().map(|(corner, _)| corner);
+                    for a in corners() {
+                        for i in own(a) {
+                            let others = corners().chain([touch.vertex]).flat_map(own);
+                            pairs.extend(others.map(|j| (i.body as usize, j.body as usize)));
+                        }
                     }
                 }
             }
@@ -319,7 +327,7 @@ impl SkinWork {
     fn assemble(&mut self, model: &Model, skin: &Skin, input: &Input, state: &State, span: Span) -> u32 {
         let h = span.h;
         let settings = input.skin;
-        let SkinWork { posed, matrix, skeleton, core, weights, yields, f_b, f_s, u, v, .. } = self;
+        let SkinWork { posed, matrix, skeleton, core, yields, f_b, f_s, u, v, .. } = self;
         let bodies = model.bodies().len();
         v.clear();
         v.extend(state.bodies.iter().map(|body| from_twist(body.velocity)));
@@ -377,12 +385,7 @@ impl SkinWork {
             }
             SkinDynamics::Carried => yields.resize(skin.nodes(), DMat3::ZERO),
         }
-        weights.clear();
-        weights.extend((0..skin.nodes()).map(|a| {
-            let m = skin.masses[a];
-            (DMat3::IDENTITY - yields[a] * m) * m
-        }));
-        skeleton.add_skin(skin, posed, weights, settings.mass);
+        skeleton.add_skin(skin, posed, yields, settings.mass);
         u.clear();
         u.extend(state.nodes.iter().map(|node| node.position + node.velocity * h));
         f_s.resize(skin.nodes(), DVec3::ZERO);
@@ -464,7 +467,7 @@ impl SkinWork {
                 push(touch.vertex, impulse);
                 match touch.side {
                     Side::Fixed => {}
-                    Side::Vertex(other) => push(other, -impulse),
+                    Side::Triangle(..) => touch.side.corners().for_each(|(v, share)| push(v, impulse * -share)),
                     Side::Body(body, lever) => {
                         add_scaled(&mut f_b[body.index()], 1.0, &from_wrench(Wrench::at(lever, -impulse)));
                     }
@@ -530,7 +533,7 @@ impl SkinWork {
             let other = match touch.side {
                 Side::Fixed => touch.velocity,
                 Side::Body(body, lever) => at(body, lever),
-                Side::Vertex(other) => end(other),
+                Side::Triangle(..) => touch.side.corners().map(|(v, share)| end(v) * share).sum(),
             };
             responder.add_touch(&ground, touch, end(touch.vertex) - other, *start);
         }
@@ -552,29 +555,30 @@ impl SkinWork {
         }
     }
 
-    /// Contacts at the places of the free motion stop along their normals; friction by vertex afterwards [Galoppo 2007, §4.3, §5.5].
-    fn respond_as_published(
-        &mut self,
-        (model, skin): (&Model, &Skin),
-        input: &Input,
-        state: &mut State,
-        span: Span,
-    ) -> Result<(), Failure> {
+    /// What is inside something after the free motion, one contact for each vertex.
+    fn search_ahead(&mut self, (model, skin): (&Model, &Skin), input: &Input, state: &State, span: Span) {
         let h = span.h;
-        // where everything is after the free motion
         let SkinWork { ahead, posed_ahead, v, search, touches, .. } = self;
         ahead.clone_from(state);
         for (body, v) in ahead.bodies.iter_mut().zip(v.iter()) {
             *body = moved(body, to_twist(v), h);
         }
         ahead.nodes.iter_mut().for_each(|node| node.position += node.velocity * h);
-        posed_ahead.pose(skin, ahead);
+        posed_ahead.look(skin, ahead);
         search.find(model, skin, input, (ahead, posed_ahead), (0.0, span.after));
         touches.extend_from_slice(&search.all);
         // one for each vertex: the deepest
         touches.sort_unstable_by(|a, b| a.vertex.cmp(&b.vertex).then(a.gap.total_cmp(&b.gap)).then(a.key.cmp(&b.key)));
         touches.dedup_by_key(|touch| touch.vertex);
+    }
 
+    /// Contacts at the places of the free motion stop along their normals; friction by vertex afterwards [Galoppo 2007, §4.3, §5.5].
+    fn respond_as_published(
+        &mut self,
+        (model, skin): (&Model, &Skin),
+        state: &mut State,
+        h: f64,
+    ) -> Result<(), Failure> {
         let SkinWork { posed, posed_ahead, matrix, skeleton, responder, touches, yields, v, .. } = self;
         responder.clear(skin.nodes());
         if touches.is_empty() {
@@ -586,7 +590,10 @@ impl SkinWork {
             match touch.side {
                 Side::Fixed => {}
                 Side::Body(body, lever) => touch.velocity = to_twist(&v[body.index()]).at(lever),
-                Side::Vertex(other) => touch.velocity = posed_ahead.velocities[other as usize],
+                Side::Triangle(..) => {
+                    let corners = touch.side.corners();
+                    touch.velocity = corners.map(|(v, share)| posed_ahead.velocities[v as usize] * share).sum();
+                }
             }
             let end = condense::carried(skin, posed, a, v) + posed.turns[a] * state.nodes[a].velocity;
             let alone = Touch { side: Side::Fixed, gap: 0.0, ..*touch };
@@ -652,23 +659,27 @@ impl SkinWork {
             let went = |v: usize, state: &State| bones.place(skin, v, state.nodes[v].position) - posed.places[v];
             let with = match touch.side {
                 Side::Fixed => touch.velocity * h,
-                Side::Vertex(other) => went(other as usize, state),
+                Side::Triangle(..) => touch.side.corners().map(|(v, share)| went(v as usize, state) * share).sum(),
                 Side::Body(body, lever) => state.bodies[body.index()].velocity.at(lever) * h,
             };
             let gap = touch.gap + touch.normal.dot(went(a, state) - with);
             if gap >= 0.0 {
                 continue;
             }
-            let share = match touch.side {
-                Side::Vertex(other) if skin.soft[other as usize] => {
-                    let other = other as usize;
-                    let half = if skin.soft[a] { 0.5 } else { 1.0 };
-                    let push = posed.turns[other].transpose() * (touch.normal * (half * gap));
-                    put(skin, &mut state.nodes[other], other, push);
-                    1.0 - half
-                }
-                _ => 1.0,
+            // a triangle goes half the way, its corners by their shares
+            let corners = || touch.side.corners().filter(|(v, _)| skin.soft[*v as usize]);
+            let squares: f64 = corners().map(|(_, share)| share * share).sum();
+            let back = match (squares > 0.0, skin.soft[a]) {
+                (false, _) => 0.0,
+                (true, true) => 0.5,
+                (true, false) => 1.0,
             };
+            for (v, share) in corners() {
+                let v = v as usize;
+                let push = posed.turns[v].transpose() * (touch.normal * (back * gap * share / squares));
+                put(skin, &mut state.nodes[v], v, push);
+            }
+            let share = 1.0 - back;
             if skin.soft[a] {
                 put(skin, &mut state.nodes[a], a, posed.turns[a].transpose() * (touch.normal * (-share * gap)));
             } else {
@@ -681,7 +692,7 @@ impl SkinWork {
     /// A second search, at the places of the end; what is inside is put onto what it is inside of [Galoppo 2007, §5.6].
     fn project_as_published(&mut self, (model, skin): (&Model, &Skin), input: &Input, state: &mut State, span: Span) {
         self.inside = 0.0;
-        self.posed_ahead.pose(skin, state);
+        self.posed_ahead.look(skin, state);
         self.search.find(model, skin, input, (state, &self.posed_ahead), (0.0, span.after));
         for touch in &self.search.all {
             let a = touch.vertex as usize;
@@ -689,7 +700,7 @@ impl SkinWork {
                 continue;
             }
             if skin.soft[a] {
-                let out = self.posed_ahead.turns[a].inverse() * (touch.normal * -touch.gap);
+                let out = self.posed_ahead.turn(skin, a).inverse() * (touch.normal * -touch.gap);
                 put(skin, &mut state.nodes[a], a, out);
             } else {
                 self.inside = self.inside.max(-touch.gap);
@@ -706,6 +717,7 @@ impl SkinWork {
         for (touch, row) in touches.iter().zip(rows) {
             if row.impulse != DVec3::ZERO {
                 pressures.push((touch.vertex, row.impulse / h));
+                pressures.extend(touch.side.corners().map(|(v, share)| (v, row.impulse * (-share / h))));
             }
         }
         if settings.response == SkinResponse::Published {

@@ -26,6 +26,44 @@ pub struct SkinSpec {
     pub inner: Option<Vec<DVec3>>,
 }
 
+impl SkinSpec {
+    /// This skin and that of another character of the model: they touch and dent each other as limbs of one do. Both must be carried in the same way, and
+    /// both or neither have an inner surface of their own.
+    pub fn beside(mut self, other: SkinSpec) -> Result<SkinSpec, String> {
+        if self.map != other.map {
+            return Err(format!("one skin is carried by {:?}, the other by {:?}", self.map, other.map));
+        }
+        let (vertices, bones) = (self.surface.vertices.len(), self.bones.len() as u32);
+        let others = other.surface.vertices.len();
+        self.inner = match (self.inner, other.inner) {
+            (Some(inner), Some(more)) => Some([inner, more].concat()),
+            (None, None) => None,
+            _ => return Err("one skin has an inner surface, the other has none".into()),
+        };
+        let is_coloured = [&self.surface, &other.surface].iter().any(|surface| !surface.colours.is_empty());
+        if is_coloured {
+            self.surface.colours.resize(vertices, PLAIN);
+            self.surface.colours.extend(&other.surface.colours);
+            self.surface.colours.resize(vertices + others, PLAIN);
+        }
+        self.surface.vertices.extend(other.surface.vertices);
+        self.surface.triangles.extend(other.surface.triangles.iter().map(|t| t.map(|v| v + vertices as u32)));
+        self.weights.extend(other.weights.iter().map(|list| list.map(|(bone, weight)| (bone + bones, weight))));
+        self.bones.extend(other.bones);
+        self.painted.iter_mut().for_each(|group| group.shares.resize(vertices + others, 0.0));
+        self.painted.extend(
+            other
+                .painted
+                .into_iter()
+                .map(|group| Painted { shares: [vec![0.0; vertices], group.shares].concat(), ..group }),
+        );
+        Ok(self)
+    }
+}
+
+/// The colour of skin without colours beside one that has some.
+const PLAIN: [f32; 3] = [0.6, 0.5, 0.45];
+
 /// A body that carries skin.
 #[derive(Clone, Debug)]
 pub struct SkinBone {

@@ -269,15 +269,16 @@ impl Skeleton {
         self.matrix.add(i, j, block);
     }
 
-    /// Adds Σ B_aᵀ W_a B_a of (2), or what stands for it with a block diagonal M_b.
-    pub fn add_skin(&mut self, skin: &Skin, posed: &Posed, weights: &[DMat3], mass: SkinMass) {
+    /// Adds Σ B_aᵀ W_a B_a of (2), `yields` being R_a D_a⁻¹ R_aᵀ, or what stands for it with a block diagonal M_b.
+    pub fn add_skin(&mut self, skin: &Skin, posed: &Posed, yields: &[DMat3], mass: SkinMass) {
         self.quarters.fill(Quarters::ZERO);
         for a in 0..skin.nodes() {
             let own = &skin.influences[a][..skin.counts[a] as usize];
-            let (levers, slots) = (&posed.levers[a], &skin.slots[a]);
-            let mut w = weights[a];
-            if mass == SkinMass::BlockDiagonal {
-                w -= DMat3::from_diagonal(DVec3::splat(skin.masses[a]));
+            let (levers, slots) = (posed.levers(a), &skin.slots[a]);
+            let m = skin.masses[a];
+            let mut w = yields[a] * (-m * m);
+            if mass == SkinMass::Full {
+                w += DMat3::from_diagonal(DVec3::splat(m));
             }
             let mut slot = 0;
             for (p, i) in own.iter().enumerate() {
@@ -335,7 +336,7 @@ impl Skeleton {
 pub fn carried(skin: &Skin, posed: &Posed, a: usize, v: &[Vector]) -> DVec3 {
     let own = &skin.influences[a][..skin.counts[a] as usize];
     let mut t = DVec3::ZERO;
-    for (i, lever) in own.iter().zip(&posed.levers[a]) {
+    for (i, lever) in own.iter().zip(posed.levers(a)) {
         let [x, y, z, p, q, r] = v[i.body as usize];
         t += DVec3::new(x, y, z) * i.weight + *lever * DVec3::new(p, q, r);
     }
@@ -346,7 +347,7 @@ pub fn carried(skin: &Skin, posed: &Posed, a: usize, v: &[Vector]) -> DVec3 {
 #[inline]
 pub fn pull(skin: &Skin, posed: &Posed, a: usize, f: DVec3, out: &mut [Vector]) {
     let own = &skin.influences[a][..skin.counts[a] as usize];
-    for (i, lever) in own.iter().zip(&posed.levers[a]) {
+    for (i, lever) in own.iter().zip(posed.levers(a)) {
         let (force, torque) = (f * i.weight, lever.transpose() * f);
         add_scaled(&mut out[i.body as usize], 1.0, &[force.x, force.y, force.z, torque.x, torque.y, torque.z]);
     }
@@ -389,7 +390,7 @@ impl Equations<'_> {
         if self.mass == SkinMass::BlockDiagonal {
             let skin = self.skin;
             for a in 0..skin.nodes() {
-                for (i, lever) in skin.influences[a][..skin.counts[a] as usize].iter().zip(&self.posed.levers[a]) {
+                for (i, lever) in skin.influences[a][..skin.counts[a] as usize].iter().zip(self.posed.levers(a)) {
                     let [x, y, z, p, q, s] = v[i.body as usize];
                     let t = DVec3::new(x, y, z) + *lever * DVec3::new(p, q, s) / i.weight;
                     let f = t * -skin.masses[a];

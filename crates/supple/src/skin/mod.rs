@@ -4,7 +4,7 @@
 //! what moves beside the bones. Elasticity is linear in pose space, so that its matrix is constant; touching the surface dents it and moves the skeleton.
 //!
 //! `layer` (tetrahedra under the surface), `build` (from a [`SkinSpec`] to the [`Skin`] of a model), `pose` (where the bones carry the surface, and how it
-//! moves with them), `condense` (skin and skeleton as one system, solved by the skeleton), `prune` and `touch` (what touches), `respond` (contact),
+//! moves with them), `condense` (skin and skeleton as one system, solved by the skeleton), `prune` and `touch` (what touches), `respond` and `settle` (contact),
 //! `advance` (one part of a step).
 
 mod advance;
@@ -15,6 +15,7 @@ pub mod layer;
 pub mod pose;
 pub(crate) mod prune;
 pub mod respond;
+mod settle;
 pub(crate) mod touch;
 
 pub use advance::{Condensation, condensation};

@@ -61,6 +61,12 @@ fn vector_part(a: DVec4, b: DVec4) -> DVec3 {
     av * b.w - bv * a.w - av.cross(bv)
 }
 
+/// `q̇ = ½ Ω q`.
+fn rate_of(q: DVec4, spin: DVec3) -> DVec4 {
+    let (v, s) = (q.truncate(), q.w);
+    (spin * s + spin.cross(v)).extend(-spin.dot(v)) * 0.5
+}
+
 /// The vertex of (2): n, and the signs.
 fn blend(bones: &[Bone], own: &[Influence]) -> (DVec4, [f64; INFLUENCES]) {
     let first = vec4(bones[own[0].body as usize].quat);
@@ -130,8 +136,10 @@ pub struct Posed {
     pub velocities: Vec<DVec3>,
     /// R of (1) or (2), rest axes to world axes.
     pub turns: Vec<DMat3>,
-    /// X_i, by influence \[m\].
-    pub levers: Vec<[DMat3; INFLUENCES]>,
+    /// X_i, by influence, one vertex after the other \[m\].
+    levers: Vec<DMat3>,
+    /// Those of vertex a are `first[a]..first[a + 1]`.
+    first: Vec<u32>,
     /// (3) \[m/s²\].
     pub bends: Vec<DVec3>,
 }
@@ -140,13 +148,71 @@ impl Posed {
     /// Room for a skin.
     pub fn new(skin: &Skin) -> Posed {
         let n = skin.nodes();
+        let mut first = vec![0u32];
+        for &count in &skin.counts {
+            first.push(first[first.len() - 1] + u32::from(count));
+        }
         Posed {
             bones: Bones::default(),
             places: vec![DVec3::ZERO; n],
             velocities: vec![DVec3::ZERO; n],
             turns: vec![DMat3::IDENTITY; n],
-            levers: vec![[DMat3::ZERO; INFLUENCES]; n],
+            levers: vec![DMat3::ZERO; first[n] as usize],
+            first,
             bends: vec![DVec3::ZERO; n],
+        }
+    }
+
+    /// X_i of a vertex, by influence \[m\].
+    #[inline]
+    pub fn levers(&self, a: usize) -> &[DMat3] {
+        &self.levers[self.first[a] as usize..self.first[a + 1] as usize]
+    }
+
+    /// R of a vertex, of the bones alone.
+    pub(super) fn turn(&self, skin: &Skin, a: usize) -> DMat3 {
+        let own = &skin.influences[a][..skin.counts[a] as usize];
+        match skin.map {
+            PoseMap::Linear => own.iter().map(|i| self.bones.all[i.body as usize].turn * i.weight).sum(),
+            PoseMap::Centres => {
+                DMat3::from_quat(DQuat::from_vec4(blend(&self.bones.all, own).0.normalize_or(DVec4::W)))
+            }
+        }
+    }
+
+    /// Takes only places and velocities from a state: what a search for contacts needs.
+    pub(super) fn look(&mut self, skin: &Skin, state: &State) {
+        self.bones.set(skin, state);
+        let bones = &self.bones.all;
+        for a in 0..skin.nodes() {
+            let own = &skin.influences[a][..skin.counts[a] as usize];
+            let node = &state.nodes[a];
+            let u = skin.rest[a] + node.position;
+            // one bone: both maps are the same
+            let is_centred = skin.map == PoseMap::Centres && own.len() > 1;
+            let carried = if is_centred { skin.centres[a] } else { u };
+            let (mut x, mut velocity) = (DVec3::ZERO, DVec3::ZERO);
+            for i in own {
+                let bone = &bones[i.body as usize];
+                let arm = bone.turn * carried + bone.shift - bone.at;
+                let rate = if is_centred { DVec3::ZERO } else { bone.turn * node.velocity };
+                x += (bone.at + arm) * i.weight;
+                velocity += (bone.velocity + bone.spin.cross(arm) + rate) * i.weight;
+            }
+            if is_centred {
+                let (n, signs) = blend(bones, own);
+                let size = n.length_squared().max(1e-30);
+                let mut n_dot = DVec4::ZERO;
+                for (i, sign) in own.iter().zip(signs) {
+                    n_dot +=
+                        rate_of(vec4(bones[i.body as usize].quat), bones[i.body as usize].spin) * (i.weight * sign);
+                }
+                let turn = DQuat::from_vec4(n / size.sqrt());
+                let d = turn * (u - carried);
+                x += d;
+                velocity += (vector_part(n_dot, n) * (2.0 / size)).cross(d) + turn * node.velocity;
+            }
+            (self.places[a], self.velocities[a]) = (x, velocity);
         }
     }
 
@@ -158,7 +224,7 @@ impl Posed {
             let own = &skin.influences[a][..skin.counts[a] as usize];
             let node = &state.nodes[a];
             let u = skin.rest[a] + node.position;
-            let levers = &mut self.levers[a];
+            let levers = &mut self.levers[self.first[a] as usize..self.first[a + 1] as usize];
             // one bone: both maps are the same
             if let [only] = own {
                 let bone = &bones[only.body as usize];
@@ -204,10 +270,7 @@ impl Posed {
                         let (r_s, r_u) = (q_i.dot(q), vector_part(q_i, q));
                         let share = (DMat3::from_diagonal(DVec3::splat(r_s)) - skew(r_u)) * (w / size.sqrt());
                         omega += share * bone.spin;
-                        // q̇_i = ½ Ω q_i
-                        let (v, s) = (q_i.truncate(), q_i.w);
-                        let dot = (bone.spin * s + bone.spin.cross(v)).extend(-bone.spin.dot(v)) * 0.5;
-                        n_dot += dot * w;
+                        n_dot += rate_of(q_i, bone.spin) * w;
                         n_bend -= q_i * (0.25 * w * bone.spin.length_squared());
                         let arm = bone.turn * p + bone.shift - bone.at;
                         levers[k] = skew(arm * -w) - across * share;

@@ -39,12 +39,30 @@ pub(crate) struct Proxies {
     neighbours: Vec<(u32, u32)>,
     /// By triangle: the body it follows most.
     pub(crate) triangle_bones: Vec<u32>,
+    /// By vertex: the lowest vertex of the closed surface that it belongs to.
+    pub(crate) pieces: Vec<u32>,
 }
 
 /// The influences that count for proxies: all but small ones, and the largest in any case.
 fn counted(skin: &Skin, a: usize) -> impl Iterator<Item = &Influence> {
     let own = &skin.influences[a][..skin.counts[a] as usize];
     own.iter().enumerate().filter(|(k, i)| *k == 0 || i.weight > SHARE).map(|(_, i)| i)
+}
+
+/// Which vertices are connected by triangles: for each the lowest.
+fn pieces(n: usize, triangles: &[[u32; 3]]) -> Vec<u32> {
+    let mut lowest: Vec<u32> = (0..n as u32).collect();
+    loop {
+        let before = lowest.clone();
+        for t in triangles {
+            let least = t.iter().map(|&v| lowest[v as usize]).fold(u32::MAX, u32::min);
+            let least = lowest[least as usize];
+            t.iter().for_each(|&v| lowest[v as usize] = least);
+        }
+        if lowest == before {
+            return lowest;
+        }
+    }
 }
 
 impl Proxies {
@@ -84,7 +102,8 @@ impl Proxies {
                 own().max_by(by_weight).map_or(0, |i| i.body)
             })
             .collect();
-        Proxies { all, first, listed: lists.concat(), neighbours, triangle_bones }
+        let pieces = pieces(skin.nodes(), &skin.triangles);
+        Proxies { all, first, listed: lists.concat(), neighbours, triangle_bones, pieces }
     }
 
     /// Vertices of a body.

@@ -18,8 +18,19 @@ pub(crate) enum Side {
     Fixed,
     /// A body without skin, at a place of its own axes turned to the world, from its centre of mass.
     Body(BodyId, DVec3),
-    /// The nearest vertex of the surface itself.
-    Vertex(u32),
+    /// A triangle of the surface itself, or of another character's: its corners, and their shares in the nearest point.
+    Triangle([u32; 3], DVec3),
+}
+
+impl Side {
+    /// The corners of a triangle that have a share, with their shares; none of anything else.
+    pub(crate) fn corners(&self) -> impl Iterator<Item = (u32, f64)> + use<> {
+        let (corners, shares) = match *self {
+            Side::Triangle(corners, shares) => (corners, shares),
+            _ => ([0; 3], DVec3::ZERO),
+        };
+        (0..3).map(move |k| (corners[k], shares[k])).filter(|(_, share)| *share > 1e-9)
+    }
 }
 
 /// A vertex near something.
@@ -135,7 +146,7 @@ impl Search {
         }
         if input.contacts == Contacts::All {
             self.find_bodies(model, skin, (state, posed), (ahead, reach));
-            self.find_own(skin, state, posed, ahead);
+            self.find_own(skin, (state, posed), ahead, h * fastest);
         }
         self.all.sort_unstable_by_key(|touch| touch.key);
     }
@@ -275,9 +286,10 @@ impl Search {
         }
     }
 
-    /// Where limbs touch one another: vertices near triangles of bones that are no neighbours, face to face.
-    fn find_own(&mut self, skin: &Skin, state: &State, posed: &Posed, ahead: Ahead) {
-        let reach = 0.5 * skin.depth + ahead.slack;
+    /// Where limbs, or characters, touch one another: vertices near triangles of bones that are no neighbours, face to face. `coming` is how far they may come.
+    fn find_own(&mut self, skin: &Skin, (state, posed): (&State, &Posed), ahead: Ahead, coming: f64) {
+        let near_by = 0.5 * skin.depth + ahead.slack;
+        let reach = near_by + coming.min(2.0 * skin.depth);
         self.prune.find_pairs(skin, state, reach);
         if self.prune.pairs.is_empty() {
             return;
@@ -294,10 +306,13 @@ impl Search {
                     continue; // it is looked at with the bone that it follows most
                 }
                 let outward = own.vertex_normal(v);
+                let piece = |v: u32| skin.proxies.pieces[v as usize];
                 let wanted = |t: u32| {
                     let corners = skin.triangles[t as usize];
+                    // what is near by on the same surface is no contact
+                    let is_far = |&c: &u32| skin.rest[c as usize].distance(skin.rest[v]) > 2.0 * near_by;
                     near(bone, skin.proxies.triangle_bones[t as usize])
-                        && corners.iter().all(|&c| skin.rest[c as usize].distance(skin.rest[v]) > 2.0 * reach)
+                        && (piece(corners[0]) != piece(a) || corners.iter().all(is_far))
                         && corners.iter().all(|&c| own.vertex_normal(c as usize).dot(outward) < 0.0)
                 };
                 let x = posed.places[v];
@@ -308,7 +323,8 @@ impl Search {
                 let velocity: DVec3 = (0..3).map(|k| posed.velocities[corners[k] as usize] * found.shares[k]).sum();
                 let friction = skin.friction[v].min(skin.friction[other as usize]);
                 let touch = ahead.fixed(skin, posed, a, (found.gap, found.normal), (velocity, friction), OF_ITSELF);
-                all.extend(touch.map(|touch| Touch { side: Side::Vertex(other), velocity: DVec3::ZERO, ..touch }));
+                let side = Side::Triangle(corners, found.shares);
+                all.extend(touch.map(|touch| Touch { side, velocity: DVec3::ZERO, ..touch }));
             }
         }
     }

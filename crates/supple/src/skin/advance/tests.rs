@@ -107,7 +107,7 @@ fn two_bones_and_three_nodes_are_those_of_the_oracle() {
     let turn = work.posed.turns[1];
     assert!((turn * DVec3::X).distance(DVec3::new(0.5, 0.5, 0.0)) < 1e-12, "{turn}");
     // −w [R u] of node 1 in bone 1
-    let lever = work.posed.levers[1][0];
+    let lever = work.posed.levers(1)[0];
     assert!((lever * DVec3::Y).distance(DVec3::new(0.005, 0.0, -0.125)) < 1e-12, "{lever}");
     assert!((lever * DVec3::Z).distance(DVec3::new(-0.06, 0.125, 0.0)) < 1e-12, "{lever}");
 
@@ -216,7 +216,7 @@ fn refinement_converges_to_the_coupled_solution() {
     }
     for a in 0..n {
         let mut b = DMatrix::<f64>::zeros(3, 6 * bodies);
-        for (i, lever) in skin.influences[a][..skin.counts[a] as usize].iter().zip(&work.posed.levers[a]) {
+        for (i, lever) in skin.influences[a][..skin.counts[a] as usize].iter().zip(work.posed.levers(a)) {
             for r in 0..3 {
                 b[(r, 6 * i.body as usize + r)] += i.weight;
                 for c in 0..3 {
@@ -310,52 +310,60 @@ fn neighbours_that_share_fill_nothing_in() {
     assert!(with_three > with_two);
 }
 
-/// Random contacts with obstacles and between vertices, some of these with the same one: they push or are open, rub within the cone, and against the motion.
+/// Contacts of random vertices with obstacles, up to three on one vertex, and with random triangles of the skin itself: they push or are open, rub within
+/// the cone, and against the motion; and they settle.
 #[test]
 fn random_contacts_are_complementary_and_dissipate() {
-    let (scene, state, mut work, _) = bent("tube:5", 0.01);
+    let (scene, state, mut work, input) = bent("tube:5", 0.01);
     let (model, skin) = (&scene.model, scene.model.skin().unwrap());
+    let span = Span { h: 0.01, after: 0.0, halvings: 0 };
+    // room for contacts between any two bones
+    let pairs: Vec<(usize, usize)> = (0..5).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
+    work.skeleton.make_room(model, skin, &pairs, &[]);
+    work.assemble(model, skin, &input, &state, span);
+    work.skeleton.factor_base().unwrap();
     let mut random = Random(11);
-    let mut worst = 0.0f64;
-    for case in 0..60 {
+    let (mut unsettled, mut faults, mut crowded) = (Vec::new(), Vec::new(), 0);
+    for case in 0..240 {
         let count = [1, 3, 10, 40][case % 4];
         let friction = [0.0, 0.3, 0.8, 1.5][case / 4 % 4];
+        let kind = case / 16 % 3; // each vertex once, up to three times, with triangles
         work.responder.clear(skin.nodes());
         let SkinWork { posed, skeleton, responder, yields, .. } = &mut work;
         let ground = Ground { model, skin, posed, state: &state, yields, h: 0.01 };
-        let (mut normals, mut taken) = (Vec::new(), Vec::new());
+        let mut normals: Vec<DVec3> = Vec::new();
+        let mut taken = vec![0; skin.nodes()];
+        // a vertex goes one way, whatever obstacles are about it
+        let velocities: Vec<DVec3> = (0..skin.nodes()).map(|_| random.vector()).collect();
         for _ in 0..count {
-            // each vertex once against obstacles: between two that face each other there may be no answer
-            let mut vertex = random.below(skin.nodes()) as u32;
-            while case % 3 != 0 && taken.contains(&vertex) {
-                vertex = (vertex + 1) % skin.nodes() as u32;
+            // few vertices in one case in three, so that they are met again, by obstacles that stand still all about the outside
+            let mut vertex = random.below(if kind == 1 { 1 + count / 3 } else { skin.nodes() });
+            while taken[vertex] == if kind == 0 { 1 } else { 3 } {
+                vertex = (vertex + 1) % skin.nodes();
             }
-            taken.push(vertex);
-            let normal = random.vector().normalize();
-            let side = if case % 3 == 0 { Side::Vertex(random.below(skin.nodes()) as u32) } else { Side::Fixed };
+            taken[vertex] += 1;
+            crowded += usize::from(taken[vertex] > 1);
+            let mut normal = random.vector().normalize();
+            if kind == 1 {
+                let outward = (posed.places[vertex] - state.bodies[2].position).normalize();
+                normal = (normal + outward * 1.2).normalize();
+            }
+            let corners = [0; 3].map(|_| random.below(skin.nodes()) as u32);
+            let shares = DVec3::new(0.5, 0.3, 0.2);
+            let is_own = kind == 2 && corners[0] != corners[1] && corners[1] != corners[2] && corners[0] != corners[2];
+            let side = if is_own { Side::Triangle(corners, shares) } else { Side::Fixed };
+            let vertex = vertex as u32;
             let key = ContactKey { shape_a: 0, shape_b: 0, place: vertex, feature: 0 };
             let touch = Touch { vertex, side, normal, gap: 0.0, velocity: DVec3::ZERO, friction, key };
-            responder.add_touch(&ground, &touch, random.vector(), DVec3::ZERO);
+            let relative = if is_own { random.vector() } else { velocities[vertex as usize] };
+            responder.add_touch(&ground, &touch, relative, DVec3::ZERO);
             normals.push(normal);
         }
-        let pairs: Vec<(usize, usize)> = (0..5).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
-        if case % 3 == 0 {
-            // room for contacts between any two bones
-            let mut other = SkinWork::new(model, skin);
-            other.skeleton.make_room(model, skin, &pairs, &[]);
-            other.posed.pose(skin, &state);
-            other.matrix.set(skin, 0.01, Default::default()).unwrap();
-            let input = Input { dt: 0.01, ..scene.input.clone() };
-            other.assemble(model, skin, &input, &state, Span { h: 0.01, after: 0.0, halvings: 0 });
-            other.skeleton.factor_base().unwrap();
-            responder.solve(&ground, &mut other.skeleton).unwrap();
-        } else {
-            responder.solve(&ground, skeleton).unwrap();
-        }
+        responder.solve(&ground, skeleton).unwrap();
         let rows = responder.rows.clone();
         let most = rows.iter().map(|row| row.impulse.length()).fold(0.0, f64::max);
         if !responder.settled {
-            worst = worst.max(1.0);
+            unsettled.push((case, kind, count, friction));
         }
         for (row, normal) in rows.iter().zip(&normals) {
             let c = responder.end_velocity(&ground, row);
@@ -363,12 +371,45 @@ fn random_contacts_are_complementary_and_dissipate() {
             let rubbed = row.impulse - *normal * pushed;
             // velocities of 1 m/s; impulses are found to 1e-4
             let tolerance = 1e-3;
-            assert!(pushed >= -1e-12 * most, "case {case}: pulls by {pushed}");
-            assert!(along > -tolerance, "case {case}: closes at {along}");
-            assert!(along * pushed <= tolerance * most, "case {case}: pushes by {pushed}, opens at {along}");
-            assert!(rubbed.length() <= friction * pushed + tolerance * most, "case {case}: {rubbed} of {pushed}");
-            assert!(rubbed.dot(c) <= tolerance * most, "case {case}: friction drives by {}", rubbed.dot(c));
+            let is_sound = pushed >= -1e-12 * most
+                && along > -tolerance
+                && along * pushed <= tolerance * most
+                && rubbed.length() <= friction * pushed + tolerance * most
+                && rubbed.dot(c) <= tolerance * most;
+            if !is_sound {
+                faults.push(format!(
+                    "case {case}, {count} contacts, kind {kind}, friction {friction}: pushes by {pushed}, rubs by {}, opens at {along}, friction drives by {}",
+                    rubbed.length(),
+                    rubbed.dot(c)
+                ));
+            }
         }
     }
-    assert_eq!(worst, 0.0, "some contacts did not settle");
+    println!("{} unsettled {unsettled:?}", unsettled.len());
+    assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(12)]);
+    assert!(unsettled.is_empty(), "{unsettled:?} did not settle");
+    assert!(crowded > 300, "{crowded} contacts on vertices that had one");
+}
+
+/// A vertex between two walls that close has no answer: impulses stay bounded, finite and in balance, and others settle.
+#[test]
+fn a_vertex_between_closing_walls_is_borne() {
+    let (scene, state, mut work, _) = bent("tube:5", 0.01);
+    let (model, skin) = (&scene.model, scene.model.skin().unwrap());
+    work.responder.clear(skin.nodes());
+    let SkinWork { posed, skeleton, responder, yields, .. } = &mut work;
+    let ground = Ground { model, skin, posed, state: &state, yields, h: 0.01 };
+    for (vertex, normal, toward) in [(40, DVec3::Z, -1.0), (40, -DVec3::Z, 1.0), (90, DVec3::Y, -1.0)] {
+        let key = ContactKey { shape_a: 0, shape_b: 0, place: vertex, feature: 0 };
+        let (velocity, friction) = (DVec3::ZERO, 0.5);
+        let touch = Touch { vertex, side: Side::Fixed, normal, gap: 0.0, velocity, friction, key };
+        let relative = if normal.z == 0.0 { DVec3::Y * toward } else { DVec3::Z * toward };
+        responder.add_touch(&ground, &touch, relative, DVec3::ZERO);
+    }
+    responder.solve(&ground, skeleton).unwrap();
+    let rows = responder.rows.clone();
+    let alone = 1.0 / yields[40].x_axis.x; // the impulse that stops the vertex by itself at 1 m/s
+    assert!(rows.iter().all(|row| row.impulse.is_finite() && row.impulse.length() < 1e3 * alone), "{rows:?}");
+    assert!((rows[0].impulse + rows[1].impulse).z.abs() < 0.1 * rows[0].impulse.z, "{rows:?}");
+    assert!(responder.end_velocity(&ground, &rows[2]).y > -1e-3);
 }
