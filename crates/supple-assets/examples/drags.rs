@@ -4,7 +4,7 @@
 #[path = "../tests/common/drags.rs"]
 mod drags;
 
-use drags::{MOST_TORQUE, drag};
+use drags::{MOST_TORQUE, drag, most_speed};
 use supple::Scene;
 
 fn main() {
@@ -34,8 +34,9 @@ fn main() {
             }
         }
         println!(
-            "{}: {share} drags, {failed} failed; root wrench up to {wrench:.1e}, torque up to {torque:.1} of {MOST_TORQUE} N·m, speed up to {speed:.1} m/s",
-            scene.name
+            "{}: {share} drags, {failed} failed; root wrench up to {wrench:.1e}, torque up to {torque:.1} of {MOST_TORQUE} N·m, speed up to {speed:.1} of {:.1} m/s",
+            scene.name,
+            most_speed(scene)
         );
     }
 }

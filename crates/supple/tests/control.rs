@@ -6,7 +6,7 @@ use common::Random;
 use glam::{DMat3, DQuat, DVec3};
 use nalgebra::{DMatrix, DVector};
 use serde_json::Value;
-use supple::control::spline::{self, Spline};
+use supple::control::spline::Spline;
 use supple::control::{Actuation, Aim, Ends, Gains, Goal, Keyframes, Level, Mode, Robustness, Style};
 use supple::maths::rotation::{exp, log};
 use supple::model::Coordinates;
@@ -198,7 +198,7 @@ fn splines_are_those_of_the_oracle() {
     let (t, y) = (numbers(&o["t"]), numbers(&o["y"]));
     for (key, ends) in [("natural", Ends::Natural), ("clamped_zero_slope", Ends::AtRest)] {
         for (time, wanted) in o[key].as_object().unwrap() {
-            let found = spline::evaluate(&t, (&y, 1, 0), ends, time.parse().unwrap(), &mut Spline::default());
+            let found = Spline::new(&t, &y, 1, ends).at(0, time.parse().unwrap());
             near(key, &found, &numbers(wanted), 1e-11);
         }
     }
@@ -263,7 +263,7 @@ fn what_is_asked_for_is_reached_when_it_can_be_and_the_root_stays_free() {
             let mut input = plain(1e-3);
             input.control.mode = Mode::Goals;
             input.control.style = style;
-            input.control.gains.most_command = 1e9;
+            (input.control.gains.most_command, input.control.gains.most_rate) = (1e9, 1e9);
             input.control.robustness = Robustness::Scaled(0.02); // less is held back than by default
             let point = DVec3::new(0.1, 0.0, 0.0);
             input.control.goals = vec![Goal::new(body, point, Aim::Acceleration(wish), Level::Secondary)];
@@ -334,7 +334,7 @@ fn a_level_costs_those_before_it_nothing() {
             let mut input = plain(1e-3);
             input.control.mode = Mode::Goals;
             input.control.style = style;
-            input.control.gains.most_command = 1e9;
+            (input.control.gains.most_command, input.control.gains.most_rate) = (1e9, 1e9);
             input.control.goals = vec![first];
             let run = |input: &Input| {
                 let mut state = start.clone();

@@ -81,3 +81,20 @@ pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, 
     }
     Ok(told)
 }
+
+/// A speed that no body can have while no joint turns faster than the control tells it to \[m/s\]: all on its way to the root turn at their largest rate about three axes, the same way. What falls
+/// for a second is in it.
+pub fn most_speed(scene: &Scene) -> f64 {
+    let (model, place) = (&scene.model, |body: BodyId| scene.state.bodies[body.index()].position);
+    let rate = scene.input.control.gains.most_rate;
+    let reach = (0..model.bodies().len() as u32).map(|k| {
+        let (mut at, mut sum) = (BodyId(k), 0.0);
+        let above = |at: BodyId| model.joints().iter().find(|joint| joint.child == at).and_then(|joint| joint.parent);
+        while let Some(parent) = above(at) {
+            sum += place(BodyId(k)).distance(place(parent));
+            at = parent;
+        }
+        sum
+    });
+    9.81 + 3f64.sqrt() * rate * reach.fold(0.0, f64::max)
+}

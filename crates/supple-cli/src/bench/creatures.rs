@@ -116,7 +116,7 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
     rows.push(Row { speedup: Some(full.ms_per_step / joint_ms), published_ms: joint, ..selective });
     let directed = open(&format!("{name}:take={}", published.take))?;
     let cartesian = measure(&directed, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
-    // The same motion of the joints again, by keyframes: what control costs, not what the motion does to the flesh.
+    // The same motion of the joints again, by keyframes through which the spline was led once: what control costs, not what the motion does to the flesh.
     let again = by_joints(&directed, explicit(Diagonalize::Selective), published.dt)?;
     let same = measure(&again, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
     let to_joint = Some(cartesian.ms_per_step / same.ms_per_step);

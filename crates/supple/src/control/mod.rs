@@ -343,6 +343,9 @@ pub struct Gains {
     pub most_velocity: f64,
     /// No actuator is told a larger acceleration \[rad/s², m/s²\].
     pub most_command: f64,
+    /// No actuator is told to go faster \[rad/s, m/s\]: like a motor it does no work on what is faster already, and brakes it. Without this bound goals that contradict one another
+    /// do work on a character for as long as they are asked for.
+    pub most_rate: f64,
 }
 
 impl Default for Gains {
@@ -356,6 +359,7 @@ impl Default for Gains {
             most_acceleration: 50.0,
             most_velocity: 3.0,
             most_command: 2000.0,
+            most_rate: 30.0,
         }
     }
 }
@@ -509,9 +513,9 @@ impl Control {
         if !(share_is_sound(*share) && share_is_sound(self.pose_share)) {
             return wrong("a share of the control".into(), "it is not between 0 and 1");
         }
-        let Gains { goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command } =
+        let Gains { goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command, most_rate } =
             self.gains;
-        let gains = [goal, limit, pose, braking, most_acceleration, most_velocity, most_command, *rate];
+        let gains = [goal, limit, pose, braking, most_acceleration, most_velocity, most_command, most_rate, *rate];
         let Landing { hertz, ratio } = self.landing;
         if gains.iter().chain(&[hertz, ratio]).any(|x| !(x.is_finite() && *x >= 0.0))
             || !(reach_time.is_finite() && reach_time > 0.0)

@@ -11,101 +11,101 @@
 
 use super::Ends;
 
-/// Scratch of [`evaluate`].
-#[derive(Clone, Debug, Default)]
+/// A spline of several values through keys.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spline {
-    /// Second derivatives at the keys.
-    bend: Vec<f64>,
+    times: Vec<f64>,
+    /// Key by key, and their number at a key.
+    values: Vec<f64>,
+    stride: usize,
+    ends: Ends,
+    /// Second derivatives, as the values.
+    bends: Vec<f64>,
     /// The matrix's diagonal above, as elimination leaves it.
     above: Vec<f64>,
 }
 
 impl Spline {
-    /// Makes room for this many keys, whether or not they are needed yet.
-    pub fn fit(&mut self, keys: usize) {
-        for list in [&mut self.bend, &mut self.above] {
-            list.reserve(keys.saturating_sub(list.len()));
+    /// Through keys: value `o` of key k is `values[k · stride + o]`, at `times[k]`. There is at least one key, and times grow.
+    pub fn new(times: &[f64], values: &[f64], stride: usize, ends: Ends) -> Spline {
+        let mut spline = Spline::default();
+        spline.lead(times, values, stride, ends);
+        spline
+    }
+
+    /// Leads it through keys. Nothing is done when they are those it goes through already.
+    pub fn lead(&mut self, times: &[f64], values: &[f64], stride: usize, ends: Ends) {
+        if (self.stride, self.ends) == (stride, ends) && self.times == times && self.values == values {
+            return;
         }
+        self.times.clear();
+        self.times.extend_from_slice(times);
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        (self.stride, self.ends) = (stride, ends);
+        self.solve();
     }
-}
 
-/// Second derivatives at the keys of a spline through `values`, to be given to [`at`].
-pub fn bends(times: &[f64], values: &[f64], ends: Ends) -> Vec<f64> {
-    let mut scratch = Spline::default();
-    solve(times, &|k| values[k], ends, &mut scratch);
-    scratch.bend
-}
+    /// A value with its first and second derivative at a time.
+    pub fn at(&self, value: usize, time: f64) -> [f64; 3] {
+        let (times, y) = (&self.times, |k: usize| self.values[k * self.stride + value]);
+        let last = times.len() - 1;
+        if time <= times[0] {
+            return [y(0), 0.0, 0.0];
+        }
+        if time >= times[last] {
+            return [y(last), 0.0, 0.0];
+        }
+        let k = times.partition_point(|t| *t <= time) - 1;
+        let h = times[k + 1] - times[k];
+        let (a, b) = ((times[k + 1] - time) / h, (time - times[k]) / h);
+        let [ma, mb] = [k, k + 1].map(|k| self.bends[k * self.stride + value]);
+        [
+            a * y(k) + b * y(k + 1) + h * h / 6.0 * ((a * a * a - a) * ma + (b * b * b - b) * mb),
+            (y(k + 1) - y(k)) / h + h / 6.0 * ((3.0 * b * b - 1.0) * mb - (3.0 * a * a - 1.0) * ma),
+            a * ma + b * mb,
+        ]
+    }
 
-/// Value and first and second derivative at `time` of a spline through `values` that bends so at its keys.
-pub fn at(times: &[f64], values: &[f64], bends: &[f64], time: f64) -> [f64; 3] {
-    let last = times.len() - 1;
-    if time <= times[0] {
-        return [values[0], 0.0, 0.0];
-    }
-    if time >= times[last] {
-        return [values[last], 0.0, 0.0];
-    }
-    within(times, &|k| values[k], bends, times.partition_point(|t| *t <= time) - 1, time)
-}
-
-/// Value and first and second derivative at `time` of the spline through the keys: key k is `values[k · stride + offset]` at `times[k]`. There is at least one key,
-/// and times grow.
-pub fn evaluate(
-    times: &[f64],
-    (values, stride, offset): (&[f64], usize, usize),
-    ends: Ends,
-    time: f64,
-    scratch: &mut Spline,
-) -> [f64; 3] {
-    let y = |k: usize| values[k * stride + offset];
-    let last = times.len() - 1;
-    if time <= times[0] {
-        return [y(0), 0.0, 0.0];
-    }
-    if time >= times[last] {
-        return [y(last), 0.0, 0.0];
-    }
-    solve(times, &y, ends, scratch);
-    let k = times.partition_point(|t| *t <= time) - 1;
-    within(times, &y, &scratch.bend, k, time)
-}
-
-/// Between the keys k and k + 1.
-fn within(times: &[f64], y: &impl Fn(usize) -> f64, bend: &[f64], k: usize, time: f64) -> [f64; 3] {
-    let h = times[k + 1] - times[k];
-    let (a, b) = ((times[k + 1] - time) / h, (time - times[k]) / h);
-    let (ma, mb) = (bend[k], bend[k + 1]);
-    [
-        a * y(k) + b * y(k + 1) + h * h / 6.0 * ((a * a * a - a) * ma + (b * b * b - b) * mb),
-        (y(k + 1) - y(k)) / h + h / 6.0 * ((3.0 * b * b - 1.0) * mb - (3.0 * a * a - 1.0) * ma),
-        a * ma + b * mb,
-    ]
-}
-
-/// Second derivatives at all keys, by elimination down and back.
-fn solve(times: &[f64], y: &impl Fn(usize) -> f64, ends: Ends, scratch: &mut Spline) {
-    let n = times.len();
-    let Spline { bend, above } = scratch;
-    bend.clear();
-    bend.resize(n, 0.0);
-    above.clear();
-    above.resize(n, 0.0);
-    let h = |k: usize| times[k + 1] - times[k];
-    let s = |k: usize| (y(k + 1) - y(k)) / h(k);
-    for k in 0..n {
-        let (left, diagonal, right, rhs) = match (k, ends) {
-            (0, Ends::AtRest) => (0.0, 2.0 * h(0), h(0), 6.0 * s(0)),
-            (k, Ends::AtRest) if k + 1 == n => (h(k - 1), 2.0 * h(k - 1), 0.0, -6.0 * s(k - 1)),
-            (k, Ends::Natural) if k == 0 || k + 1 == n => (0.0, 1.0, 0.0, 0.0),
-            (k, _) => (h(k - 1), 2.0 * (h(k - 1) + h(k)), h(k), 6.0 * (s(k) - s(k - 1))),
-        };
-        let (before, bent) = if k == 0 { (0.0, 0.0) } else { (above[k - 1], bend[k - 1]) };
-        let pivot = diagonal - left * before;
-        above[k] = right / pivot;
-        bend[k] = (rhs - left * bent) / pivot;
-    }
-    for k in (0..n.saturating_sub(1)).rev() {
-        bend[k] -= above[k] * bend[k + 1];
+    /// Second derivatives at all keys, by elimination down and back.
+    fn solve(&mut self) {
+        let Spline { times, values, stride, ends, bends, above } = self;
+        let (n, stride) = (times.len(), *stride);
+        bends.clear();
+        bends.resize(n * stride, 0.0);
+        above.clear();
+        above.resize(n, 0.0);
+        if n < 2 {
+            return;
+        }
+        let h = |k: usize| times[k + 1] - times[k];
+        for k in 0..n {
+            let (left, diagonal, right) = match (k, &*ends) {
+                (0, Ends::AtRest) => (0.0, 2.0 * h(0), h(0)),
+                (k, Ends::AtRest) if k + 1 == n => (h(k - 1), 2.0 * h(k - 1), 0.0),
+                (k, Ends::Natural) if k == 0 || k + 1 == n => (0.0, 1.0, 0.0),
+                (k, _) => (h(k - 1), 2.0 * (h(k - 1) + h(k)), h(k)),
+            };
+            let pivot = diagonal - if k == 0 { 0.0 } else { left * above[k - 1] };
+            above[k] = right / pivot;
+            for value in 0..stride {
+                let y = |k: usize| values[k * stride + value];
+                let slope = |k: usize| (y(k + 1) - y(k)) / h(k);
+                let rhs = match (k, &*ends) {
+                    (0, Ends::AtRest) => slope(0),
+                    (k, Ends::AtRest) if k + 1 == n => -slope(k - 1),
+                    (k, Ends::Natural) if k == 0 || k + 1 == n => 0.0,
+                    (k, _) => slope(k) - slope(k - 1),
+                };
+                let before = if k == 0 { 0.0 } else { left * bends[(k - 1) * stride + value] };
+                bends[k * stride + value] = (6.0 * rhs - before) / pivot;
+            }
+        }
+        for k in (0..n - 1).rev() {
+            for value in 0..stride {
+                bends[k * stride + value] -= above[k] * bends[(k + 1) * stride + value];
+            }
+        }
     }
 }
 
@@ -116,9 +116,11 @@ mod tests {
     #[test]
     fn it_goes_through_its_keys_with_continuous_acceleration() {
         let (times, y) = ([0.0, 0.4, 1.0, 1.1, 2.5], [0.3, -1.0, 2.0, 2.2, 0.0]);
-        let mut scratch = Spline::default();
         for ends in [Ends::AtRest, Ends::Natural] {
-            let mut at = |t: f64| evaluate(&times, (&y, 1, 0), ends, t, &mut scratch);
+            // beside another value that it must not mind
+            let values: Vec<f64> = y.iter().flat_map(|y| [y * y - 3.0, *y]).collect();
+            let spline = Spline::new(&times, &values, 2, ends);
+            let at = |t: f64| spline.at(1, t);
             for (t, y) in times.iter().zip(y) {
                 assert!((at(*t)[0] - y).abs() < 1e-14);
             }
@@ -142,6 +144,23 @@ mod tests {
             assert_eq!(at(-1.0), [0.3, 0.0, 0.0]);
             assert_eq!(at(9.0), [0.0, 0.0, 0.0]);
         }
-        assert_eq!(evaluate(&[1.0], (&[5.0], 1, 0), Ends::AtRest, 3.0, &mut scratch), [5.0, 0.0, 0.0]);
+        assert_eq!(Spline::new(&[1.0], &[5.0], 1, Ends::AtRest).at(0, 3.0), [5.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn other_keys_lead_it_elsewhere_and_the_same_do_not() {
+        let times = [0.0, 1.0, 2.0];
+        let mut spline = Spline::new(&times, &[0.0, 1.0, 0.0], 1, Ends::AtRest);
+        let first = spline.clone();
+        spline.lead(&times, &[0.0, 1.0, 0.0], 1, Ends::AtRest);
+        assert_eq!(spline, first);
+        for (times, values, ends) in [
+            ([0.0, 1.0, 2.0], [0.0, 2.0, 0.0], Ends::AtRest),
+            ([0.0, 1.5, 2.0], [0.0, 2.0, 0.0], Ends::AtRest),
+            ([0.0, 1.5, 2.0], [0.0, 2.0, 0.0], Ends::Natural),
+        ] {
+            spline.lead(&times, &values, 1, ends);
+            assert_eq!(spline, Spline::new(&times, &values, 1, ends));
+        }
     }
 }

@@ -6,7 +6,8 @@ use crate::flesh::{Cage, FleshMaterial, FleshSpec, Hold, Lattice, Split, Surface
 use crate::input::{Contacts, Input, JointInput};
 use crate::maths::Pose;
 use crate::model::{
-    BodyRef, BodySpec, JointMask, JointSpec, ModelBuilder, ModelError, Motor, ObstacleSpec, Problem, ServoTarget, Shape,
+    BodyRef, BodySpec, JointMask, JointSpec, Limits, ModelBuilder, ModelError, Motor, ObstacleSpec, Problem, Range,
+    ServoTarget, Shape,
 };
 use glam::{DQuat, DVec3};
 use std::f64::consts::TAU;
@@ -19,6 +20,8 @@ struct Recipe {
     lattice: Lattice,
     /// Nodes nearer than this to a limb's segment are fixed to its body \[m\].
     reach: fn(&Limb) -> f64,
+    /// How far a joint bends either way before it stops softly \[rad\].
+    bend: Option<f64>,
 }
 
 /// A bone of a chain along X.
@@ -35,6 +38,7 @@ impl Bone {
 }
 
 const THICKNESS: f64 = 0.15; // of a bone in parts of its length
+const STOP: f64 = 4.0; // stiffness at the end of a joint's range, in parts of its motor's
 
 impl Recipe {
     /// Surface and cage, `fine` times as fine along each axis.
@@ -86,7 +90,13 @@ fn build(
                 let motor =
                     Motor { stiffness, damping: damping(1.0, stiffness, inertia), max: f64::INFINITY, integral: 0.0 };
                 let joint = JointSpec::new(format!("{}_joint", bone.name), JointMask::HINGE, body, last);
-                builder.joint(joint.axis(DVec3::Z).at(bone.from).motor(motor));
+                let limits = Limits {
+                    angle: recipe.bend.map(|bend| Range::new(-bend, bend)),
+                    stiffness: STOP * stiffness,
+                    damping: damping(1.0, STOP * stiffness, inertia),
+                    ..Limits::default()
+                };
+                builder.joint(joint.axis(DVec3::Z).at(bone.from).motor(motor).limits(limits));
             }
         }
         last = Some(body);
@@ -141,6 +151,7 @@ pub(super) fn worm(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
             split: Split::Six,
         },
         reach: |_| 0.72 * WORM_CELL,
+        bend: Some(1.6),
     };
     let mut builder = ModelBuilder::new();
     build(&mut builder, &recipe, &bones, |joint| joint.frame(upright()), parameters)?;
@@ -198,6 +209,8 @@ pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
         lattice: Lattice { cell: FISH_CELL, origin: height + DVec3::X * (0.25 * FISH_CELL.x), split: Split::Twelve },
         // fins are thin: their nodes are free
         reach: |limb| if limb.colour == BACK { FISH_REACH } else { 0.02 },
+        // turning over, it bends its tail over its head
+        bend: None,
     };
     let mut builder = ModelBuilder::new();
     build(&mut builder, &recipe, &bones, |joint| joint.frame(upright()), parameters)?;
@@ -234,6 +247,7 @@ pub(super) fn finger(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
         },
         // soft at the tip, held by the bones behind it
         reach: |limb| if limb.body == "distal" { 0.001 } else { 0.0195 },
+        bend: Some(1.6),
     };
     let mut builder = ModelBuilder::new();
     let size = 1.0;

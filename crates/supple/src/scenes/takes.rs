@@ -2,7 +2,7 @@
 //! keep, a pose is gone to, the rest lands softly. No pose of the motion itself is stored: it comes about by the character's actuators and the ground.
 
 use super::{Parameters, Scene, SceneError, Script};
-use crate::control::spline;
+use crate::control::spline::Spline;
 use crate::control::{Actuation, Aim, Control, Ends, Gains, Goal, Keyframes, Landing, Mode, Robustness, Style};
 use crate::input::{Contacts, Input};
 use crate::model::{BodyId, Coordinates, JointId};
@@ -28,11 +28,8 @@ pub(super) struct Directed {
 struct Cursor {
     body: BodyId,
     point: DVec3,
-    /// \[s\]
-    times: Vec<f64>,
-    /// Places in the plane of the motion, along X and Y \[m\], and how a spline through them bends there.
-    places: [Vec<f64>; 2],
-    bends: [Vec<f64>; 2],
+    /// Places in the plane of the motion, along X and Y \[m\].
+    path: Spline,
     /// Along Z \[m\].
     depth: f64,
 }
@@ -43,15 +40,13 @@ const OVER: f64 = 0.03;
 impl Cursor {
     fn new(body: BodyId, point: DVec3, start: DVec3, path: &[(f64, [f64; 2])]) -> Cursor {
         let times: Vec<f64> = path.iter().map(|(time, _)| *time).collect();
-        let places = [0, 1].map(|k| path.iter().map(|(_, place)| start[k] + place[k]).collect::<Vec<f64>>());
-        let bends = places.each_ref().map(|places| spline::bends(&times, places, Ends::AtRest));
-        Cursor { body, point, times, places, bends, depth: start.z }
+        let places: Vec<f64> = path.iter().flat_map(|(_, [x, y])| [start.x + x, start.y + y]).collect();
+        Cursor { body, point, path: Spline::new(&times, &places, 2, Ends::AtRest), depth: start.z }
     }
 
     /// Where it is at a time, and how fast.
     fn at(&self, time: f64) -> (DVec3, DVec3) {
-        let along = |k: usize| spline::at(&self.times, &self.places[k], &self.bends[k], time);
-        let ([x, vx, _], [y, vy, _]) = (along(0), along(1));
+        let ([x, vx, _], [y, vy, _]) = (self.path.at(0, time), self.path.at(1, time));
         (DVec3::new(x, y, self.depth), DVec3::new(vx, vy, 0.0))
     }
 }

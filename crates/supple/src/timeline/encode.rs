@@ -84,19 +84,48 @@ const WRENCHES: u8 = 16;
 const GRIPS: u8 = 32;
 const OBSTACLES: u8 = 64;
 const CONTROL: u8 = 128;
+// Of the control, in the same way
+const MODE: u8 = 1;
+const GOALS: u8 = 2;
+const ACTUATORS: u8 = 4;
+const POSE: u8 = 8;
+const KEYS: u8 = 16;
+const SHARE: u8 = 32;
+const GAINS: u8 = 64;
+const CONTROL_PARTS: [u8; 7] = [MODE, GOALS, ACTUATORS, POSE, KEYS, SHARE, GAINS];
 
 /// Appends what differs between `before` and `after`, by its bits: a byte that names the parts, then those parts whole.
 /// With no `before`, everything.
 pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_parts(before, after, [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES], write_part, out);
+    // of the control, only what differs in it
+    let head = out.len();
+    write_parts(before.map(|input| &input.control), &after.control, CONTROL_PARTS, write_control, out);
+    if out[head] == 0 {
+        out.truncate(head);
+    } else {
+        out[start] |= CONTROL;
+    }
+}
+
+/// Appends what differs between `before` and `after`: a byte that names the parts, then those parts whole. With no `before`, all `parts`.
+fn write_parts<T>(
+    before: Option<&T>,
+    after: &T,
+    parts: impl IntoIterator<Item = u8>,
+    write: impl Fn(&T, u8, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
     let head = out.len();
     out.push(0);
     let mut same = Vec::new();
-    for part in [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES, CONTROL] {
+    for part in parts {
         let start = out.len();
-        write_part(after, part, out);
+        write(after, part, out);
         if let Some(before) = before {
             same.clear();
-            write_part(before, part, &mut same);
+            write(before, part, &mut same);
             if out[start..] == same {
                 out.truncate(start);
                 continue;
@@ -127,7 +156,7 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         balls,
         grabs,
         obstacles,
-        control,
+        control: _,
     } = input;
     match part {
         SETTINGS => {
@@ -194,7 +223,6 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
                 put_quat(out, *q);
             }
         }),
-        CONTROL => put_control(out, control),
         _ => unreachable!("the parts are those above"),
     }
 }
@@ -265,7 +293,7 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
         })?;
     }
     if parts & CONTROL != 0 {
-        input.control = from.control()?;
+        from.control(&mut input.control)?;
     }
     Ok(())
 }
@@ -324,48 +352,73 @@ fn put_drive(out: &mut Vec<u8>, drive: Drive) {
     out.push(kind);
     numbers.into_iter().for_each(|x| put_f64(out, x));
 }
-fn put_control(out: &mut Vec<u8>, control: &Control) {
+/// Appends one part of a control, whole.
+fn write_control(control: &Control, part: u8, out: &mut Vec<u8>) {
     let Control { mode, style, goals, joints, joint_level, pose, pose_share, keyframes, gains, landing, robustness } =
         control;
-    put_choice(out, *mode, &MODES);
-    put_choice(out, *style, &STYLES);
-    put_list(out, goals, |out, goal| {
-        let Goal { body, point, aim, level, weight, mark } = goal;
-        put_u32(out, body.0);
-        put_vec3(out, *point);
-        put_choice(out, *level, &Level::ALL);
-        put_f64(out, *weight);
-        put_choice(out, *mark, &MARKS);
-        put_aim(out, *aim);
-    });
-    put_list(out, joints, |out, joint| {
-        let JointControl { actuation, weight, max_torque } = joint;
-        put_choice(out, *actuation, &ACTUATIONS);
-        put_f64(out, *weight);
-        put_f64(out, *max_torque);
-    });
-    put_choice(out, *joint_level, &Level::ALL);
-    put_list(out, pose, |out, x| put_f64(out, *x));
-    put_f64(out, *pose_share);
     let Keyframes { times, positions, share, ends, rate } = keyframes;
-    put_list(out, times, |out, x| put_f64(out, *x));
-    put_list(out, positions, |out, x| put_f64(out, *x));
-    put_f64(out, *share);
-    put_choice(out, *ends, &ENDS);
-    put_f64(out, *rate);
-    let Gains { goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command } = gains;
-    for x in [goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command] {
-        put_f64(out, *x);
+    match part {
+        MODE => {
+            put_choice(out, *mode, &MODES);
+            put_choice(out, *style, &STYLES);
+        }
+        GOALS => put_list(out, goals, |out, goal| {
+            let Goal { body, point, aim, level, weight, mark } = goal;
+            put_u32(out, body.0);
+            put_vec3(out, *point);
+            put_choice(out, *level, &Level::ALL);
+            put_f64(out, *weight);
+            put_choice(out, *mark, &MARKS);
+            put_aim(out, *aim);
+        }),
+        ACTUATORS => {
+            put_list(out, joints, |out, joint| {
+                let JointControl { actuation, weight, max_torque } = joint;
+                put_choice(out, *actuation, &ACTUATIONS);
+                put_f64(out, *weight);
+                put_f64(out, *max_torque);
+            });
+            put_choice(out, *joint_level, &Level::ALL);
+        }
+        POSE => put_list(out, pose, |out, x| put_f64(out, *x)),
+        KEYS => {
+            put_list(out, times, |out, x| put_f64(out, *x));
+            put_list(out, positions, |out, x| put_f64(out, *x));
+            put_choice(out, *ends, &ENDS);
+            put_f64(out, *rate);
+        }
+        SHARE => {
+            put_f64(out, *pose_share);
+            put_f64(out, *share);
+        }
+        GAINS => {
+            let Gains {
+                goal,
+                reach_time,
+                limit,
+                pose,
+                braking,
+                most_acceleration,
+                most_velocity,
+                most_command,
+                most_rate,
+            } = gains;
+            for x in [goal, reach_time, limit, pose, braking, most_acceleration, most_velocity, most_command, most_rate]
+            {
+                put_f64(out, *x);
+            }
+            let Landing { hertz, ratio } = landing;
+            put_f64(out, *hertz);
+            put_f64(out, *ratio);
+            let (kind, number) = match robustness {
+                Robustness::Scaled(x) => (0, x),
+                Robustness::Constant(x) => (1, x),
+            };
+            out.push(kind);
+            put_f64(out, *number);
+        }
+        _ => unreachable!("the parts are those above"),
     }
-    let Landing { hertz, ratio } = landing;
-    put_f64(out, *hertz);
-    put_f64(out, *ratio);
-    let (kind, number) = match robustness {
-        Robustness::Scaled(x) => (0, x),
-        Robustness::Constant(x) => (1, x),
-    };
-    out.push(kind);
-    put_f64(out, *number);
 }
 fn put_aim(out: &mut Vec<u8>, aim: Aim) {
     let (kind, vector) = match aim {
@@ -605,30 +658,37 @@ impl<'a> Bytes<'a> {
     fn numbers(&mut self) -> Result<Vec<f64>, TakeError> {
         self.list(8, Bytes::f64)
     }
-    fn control(&mut self) -> Result<Control, TakeError> {
-        Ok(Control {
-            mode: self.choice(&MODES)?,
-            style: self.choice(&STYLES)?,
-            goals: self.list(47, |from| {
+    fn control(&mut self, control: &mut Control) -> Result<(), TakeError> {
+        let parts = self.u8()?;
+        if parts & MODE != 0 {
+            (control.mode, control.style) = (self.choice(&MODES)?, self.choice(&STYLES)?);
+        }
+        if parts & GOALS != 0 {
+            control.goals = self.list(47, |from| {
                 let (body, point) = (BodyId(from.u32()?), from.vec3()?);
                 let (level, weight, mark) = (from.choice(&Level::ALL)?, from.f64()?, from.choice(&MARKS)?);
                 Ok(Goal { body, point, aim: from.aim()?, level, weight, mark })
-            })?,
-            joints: self.list(17, |from| {
+            })?;
+        }
+        if parts & ACTUATORS != 0 {
+            control.joints = self.list(17, |from| {
                 let actuation = from.choice(&ACTUATIONS)?;
                 Ok(JointControl { actuation, weight: from.f64()?, max_torque: from.f64()? })
-            })?,
-            joint_level: self.choice(&Level::ALL)?,
-            pose: self.numbers()?,
-            pose_share: self.f64()?,
-            keyframes: Keyframes {
-                times: self.numbers()?,
-                positions: self.numbers()?,
-                share: self.f64()?,
-                ends: self.choice(&ENDS)?,
-                rate: self.f64()?,
-            },
-            gains: Gains {
+            })?;
+            control.joint_level = self.choice(&Level::ALL)?;
+        }
+        if parts & POSE != 0 {
+            control.pose = self.numbers()?;
+        }
+        if parts & KEYS != 0 {
+            (control.keyframes.times, control.keyframes.positions) = (self.numbers()?, self.numbers()?);
+            (control.keyframes.ends, control.keyframes.rate) = (self.choice(&ENDS)?, self.f64()?);
+        }
+        if parts & SHARE != 0 {
+            (control.pose_share, control.keyframes.share) = (self.f64()?, self.f64()?);
+        }
+        if parts & GAINS != 0 {
+            control.gains = Gains {
                 goal: self.f64()?,
                 reach_time: self.f64()?,
                 limit: self.f64()?,
@@ -637,13 +697,15 @@ impl<'a> Bytes<'a> {
                 most_acceleration: self.f64()?,
                 most_velocity: self.f64()?,
                 most_command: self.f64()?,
-            },
-            landing: Landing { hertz: self.f64()?, ratio: self.f64()? },
-            robustness: match self.choice(&[0, 1])? {
+                most_rate: self.f64()?,
+            };
+            control.landing = Landing { hertz: self.f64()?, ratio: self.f64()? };
+            control.robustness = match self.choice(&[0, 1])? {
                 0 => Robustness::Scaled(self.f64()?),
                 _ => Robustness::Constant(self.f64()?),
-            },
-        })
+            };
+        }
+        Ok(())
     }
     fn aim(&mut self) -> Result<Aim, TakeError> {
         Ok(match self.u8()? {
@@ -774,6 +836,7 @@ mod tests {
         let mut next = full.clone();
         next.torques = false;
         next.drags[0].target = DVec3::ONE;
+        (next.control.pose_share, next.control.gains.most_rate) = (0.25, 7.0);
         bytes.clear();
         write_input(Some(&full), &next, &mut bytes);
         read_input(&mut Bytes(&bytes), &mut back).unwrap();
@@ -790,5 +853,14 @@ mod tests {
         bytes.clear();
         write_input(Some(&next), &next, &mut bytes);
         assert_eq!(bytes, [0]); // one byte for a step without a change
+
+        // a step in which a cursor moves on: which parts, how many goals, each goal
+        let mut dragged = next.clone();
+        dragged.control.goals.truncate(1);
+        bytes.clear();
+        write_input(Some(&next), &dragged, &mut bytes);
+        assert_eq!(bytes.len(), 2 + 4 + 4 + 24 + 1 + 8 + 1 + 49);
+        read_input(&mut Bytes(&bytes), &mut next).unwrap();
+        assert_eq!(next, dragged);
     }
 }

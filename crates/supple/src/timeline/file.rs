@@ -13,7 +13,7 @@ use crate::maths::fnv::Fnv;
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
 /// Version of the format. A file of another version is refused.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 // Kinds of records.
 const HEAD: u8 = 1;

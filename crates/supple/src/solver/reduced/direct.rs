@@ -19,8 +19,8 @@ use super::loads::{self, Loads};
 use super::recursion::{Given, Recursion, Singular};
 use super::spatial::Inertia;
 use crate::control::inverse::{Hierarchy, Robustness};
-use crate::control::spline::{self, Spline};
-use crate::control::{Aim, Control, ControlReport, Goal, Level, Mode, Style};
+use crate::control::spline::Spline;
+use crate::control::{Aim, Control, ControlReport, Gains, Goal, Level, Mode, Style};
 use crate::forces::JointView;
 use crate::input::{Drive, Input};
 use crate::maths::Wrench;
@@ -39,6 +39,19 @@ enum Role {
     Root,
     /// It moves by itself, or as the input drives it.
     Other,
+}
+
+/// How an actuator is told, at its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// By its acceleration.
+    Acceleration,
+    /// By its torque, for its own sake.
+    Torque,
+    /// It was to have an acceleration that takes more torque than it has: it has that.
+    Held,
+    /// Nothing.
+    Limp,
 }
 
 /// What a row is about.
@@ -129,6 +142,12 @@ pub(super) struct Direct {
     command: Vec<f64>,
     brake: Vec<f64>,
     nothing: Vec<f64>,
+    /// By rate: what is commanded beside the solution of the rows, and the bounds of their sum.
+    own: Vec<f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    /// By node.
+    told: Vec<Told>,
     spline: Spline,
     /// Positions on the motion through the keyframes: a part before, now, a part later.
     path: [Vec<f64>; 3],
@@ -144,8 +163,10 @@ pub(super) struct Direct {
 const UNMOVED: f64 = 1e-7;
 /// Ends of the ranges of a joint that can be passed at once: of its angle, its swing, its slide.
 const MOST_STOPS: usize = 3;
+/// A share that counts as nothing when what was found is compared with its bound.
+const BARELY: f64 = 1e-9;
 /// How often commands are distributed anew when actuators reach their bounds.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 8;
 
 impl Direct {
     pub(super) fn new(model: &Model) -> Direct {
@@ -164,6 +185,8 @@ impl Direct {
             }
         }
         let rates = coordinates.rates.len();
+        let node_of_rate: Vec<usize> =
+            (0..nodes.len()).flat_map(|i| coordinates.rate_range(i).map(move |_| i)).collect();
         // What a joint moves when all others are stiff: the torque of a unit acceleration, roots being passive.
         let mut inertias = vec![0.0; rates];
         for (i, node) in nodes.iter().enumerate() {
@@ -174,7 +197,11 @@ impl Direct {
         if recursion.factor().is_ok() {
             for (rate, inertia) in inertias.iter_mut().enumerate() {
                 recursion.by_command(rate);
-                *inertia = recursion.response.found[rate];
+                let found = recursion.response.found[rate];
+                *inertia = match recursion.given(node_of_rate[rate]) {
+                    Given::Acceleration => found,
+                    Given::Torque => 1.0 / found,
+                };
             }
         }
         let place = |body: BodyId| start.bodies[body.index()].position;
@@ -188,7 +215,7 @@ impl Direct {
             bodies: nodes.iter().map(|node| node.body).collect(),
             masks: nodes.iter().map(|node| Link::new(model, node).mask).collect(),
             joints: nodes.iter().map(|node| node.joint).collect(),
-            node_of_rate: (0..nodes.len()).flat_map(|i| coordinates.rate_range(i).map(move |_| i)).collect(),
+            node_of_rate,
             columns: Vec::new(),
             ease: Vec::new(),
             rows: Vec::new(),
@@ -202,6 +229,10 @@ impl Direct {
             command: vec![0.0; rates],
             brake: vec![0.0; rates],
             nothing: vec![0.0; rates],
+            own: vec![0.0; rates],
+            low: vec![0.0; rates],
+            high: vec![0.0; rates],
+            told: vec![Told::Limp; nodes.len()],
             spline: Spline::default(),
             path: std::array::from_fn(|_| coordinates.positions.clone()),
             most_rows: 0,
@@ -238,7 +269,7 @@ impl Direct {
     ) -> Result<(u32, ControlReport), Singular> {
         let control = asked.control();
         let Asked { model, state, coordinates, h, .. } = asked;
-        loads::stop_softly(model, state, coordinates, h, |rate| self.inertias[rate], dynamics.recursion);
+        loads::stop_softly(model, state, coordinates, h, &self.inertias, dynamics.recursion);
         self.base.copy_from_slice(&dynamics.recursion.main.given);
         self.rows.clear();
         let mut report = ControlReport::default();
@@ -248,9 +279,7 @@ impl Direct {
             Mode::Keyframes => self.follow(asked, &mut dynamics, &mut report)?,
             Mode::Landing => self.land(asked, &mut dynamics)?,
         };
-        if control.mode != Mode::Landing {
-            solves += self.hold_torques(asked, &mut dynamics, &mut report)?;
-        }
+        solves += self.hold_bounds(asked, &mut dynamics, &mut report)?;
         self.tell(asked, dynamics.recursion, &mut report);
         Ok((solves, report))
     }
@@ -284,19 +313,28 @@ impl Direct {
     ) -> Result<u32, Singular> {
         // A₀ where nothing is asked: what moves is braked.
         let braking = asked.control().gains.braking;
-        let rates = asked.coordinates.rates.iter();
-        self.brake.iter_mut().zip(rates).for_each(|(brake, rate)| *brake = -braking * rate / (1.0 + asked.h * braking));
+        for rate in 0..self.brake.len() {
+            let brake = -braking * asked.coordinates.rates[rate] / (1.0 + asked.h * braking);
+            let (low, high) = allowed(asked, rate);
+            (self.low[rate], self.high[rate], self.brake[rate]) = (low, high, brake.clamp(low, high));
+        }
+        self.tell_all(Told::Acceleration);
         give(&self.roles, Given::Acceleration, &self.brake, dynamics.recursion);
         let mut solves = dynamics.factor_and_solve()?;
-        self.clear_rows();
-        solves += self.add_rows(dynamics.recursion);
-        self.measure_pull(asked.state, report);
-        self.make_alike(asked.control(), 0);
-        self.solve_levels(asked.control().robustness, 0);
-        self.take_solution();
-        report.limited += self.bound(asked.control());
+        solves += self.make_rows(asked, dynamics.recursion, report);
+        self.own.copy_from_slice(&self.brake);
+        report.limited += self.solve_within_bounds(asked.control().robustness, 0) + self.bound(asked.control());
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
         Ok(solves + dynamics.solve())
+    }
+
+    /// The rows of what the solution at hand lacks, and the pull that would fill them. Returns the number of right-hand sides solved.
+    fn make_rows(&mut self, asked: Asked<'_>, recursion: &mut Recursion, report: &mut ControlReport) -> u32 {
+        self.clear_rows();
+        let solves = self.add_rows(recursion);
+        self.measure_pull(asked.state, report);
+        self.make_alike(asked.control(), 0);
+        solves
     }
 
     fn least_torque(
@@ -306,50 +344,55 @@ impl Direct {
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
         let braking = asked.control().gains.braking;
-        for (rate, brake) in self.brake.iter_mut().enumerate() {
-            let now = asked.coordinates.rates[rate];
-            *brake = -braking * self.inertias[rate] * now / (1.0 + asked.h * braking);
-            self.command[rate] = self.base[rate] + *brake;
+        for rate in 0..self.brake.len() {
+            let (now, most) = (asked.coordinates.rates[rate], self.most_torque(asked, rate));
+            let brake = -braking * self.inertias[rate] * now / (1.0 + asked.h * braking);
+            (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
+            self.command[rate] = self.base[rate] + self.brake[rate];
         }
+        self.tell_all(Told::Torque);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         let mut solves = dynamics.factor_and_solve()?;
-        self.clear_rows();
-        solves += self.add_rows(dynamics.recursion);
-        self.measure_pull(asked.state, report);
-        self.make_alike(asked.control(), 0);
-        // A torque at its bound stays there, and the others do what they can.
-        self.command.copy_from_slice(&self.brake);
-        for _ in 0..ROUNDS {
-            self.solve_levels(asked.control().robustness, 0);
-            let reached = self.fix_at_bounds(asked);
-            report.limited += reached;
-            if reached == 0 {
-                break;
-            }
-        }
-        for (column, &rate) in self.columns.iter().enumerate() {
-            let most = self.most_torque(asked, rate);
-            let own = self.hierarchy.solution()[column] * self.ease[column];
-            self.command[rate] = (self.command[rate] + own).clamp(-most, most) + self.base[rate];
-        }
+        solves += self.make_rows(asked, dynamics.recursion, report);
+        self.own.copy_from_slice(&self.brake);
+        report.limited += self.solve_within_bounds(asked.control().robustness, 0);
+        self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         Ok(solves + dynamics.solve())
     }
 
-    /// Takes commands that are above their bounds out of the rows, as constants. Returns how many.
-    fn fix_at_bounds(&mut self, asked: Asked<'_>) -> u32 {
+    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Returns how many came to their bounds.
+    fn solve_within_bounds(&mut self, robustness: Robustness, laws: usize) -> u32 {
+        let mut limited = 0;
+        for _ in 0..ROUNDS {
+            self.solve_levels(robustness, laws);
+            let reached = self.fix_at_bounds();
+            limited += reached;
+            if reached == 0 {
+                break;
+            }
+        }
+        self.command.copy_from_slice(&self.own);
+        for ((&rate, x), ease) in self.columns.iter().zip(self.hierarchy.solution()).zip(&self.ease) {
+            self.command[rate] = (self.own[rate] + x * ease).clamp(self.low[rate], self.high[rate]);
+        }
+        limited
+    }
+
+    /// Takes commands that are beyond their bounds out of the rows, as constants. Returns how many.
+    fn fix_at_bounds(&mut self) -> u32 {
         let n = self.columns.len();
         let mut reached = 0;
         for column in 0..n {
             let rate = self.columns[column];
-            let torque = self.command[rate] + self.hierarchy.solution()[column] * self.ease[column];
-            let most = self.most_torque(asked, rate);
-            if torque.abs() <= most {
+            let sum = self.own[rate] + self.hierarchy.solution()[column] * self.ease[column];
+            let bound = sum.clamp(self.low[rate], self.high[rate]);
+            if bound == sum {
                 continue;
             }
             reached += 1;
-            let more = most.copysign(torque) - self.command[rate];
-            self.command[rate] += more;
+            let more = bound - self.own[rate];
+            self.own[rate] = bound;
             for (row, rhs) in self.matrix.chunks_exact_mut(n).zip(&mut self.rhs) {
                 *rhs -= row[column] * more / self.ease[column];
                 row[column] = 0.0;
@@ -365,7 +408,6 @@ impl Direct {
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
         let (h, rates) = (asked.h, &asked.coordinates.rates);
-        self.brake.fill(0.0);
         // τ_r1: all is told, such that it would stand at the end
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = -rate / h);
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
@@ -382,10 +424,18 @@ impl Direct {
             *d = row.scale() * (row.wanted - row.next_velocity(dynamics.recursion, asked));
         }
         self.make_alike(asked.control(), laws);
-        self.solve_levels(asked.control().robustness, laws);
-        self.take_solution();
+        (self.low.fill(f64::NEG_INFINITY), self.high.fill(f64::INFINITY));
+        for &rate in &self.columns {
+            if self.roles[self.node_of_rate[rate]] == Role::Actuator {
+                let (low, high) = allowed(asked, rate);
+                (self.low[rate], self.high[rate]) = (rates[rate] + h * low, rates[rate] + h * high);
+            }
+        }
+        self.own.fill(0.0);
+        report.limited += self.solve_within_bounds(asked.control().robustness, laws);
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = (*x - rate) / h);
         report.limited += self.bound(asked.control());
+        self.tell_all(Told::Acceleration);
 
         // The root is passive again. What a pull from outside would have done is told by what the joints do when they are told nothing.
         give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
@@ -401,14 +451,22 @@ impl Direct {
         Ok(solves + dynamics.solve())
     }
 
-    /// The rows of passive roots, `∂τ_r/∂q̈ x/h = −τ_r1`: a law of physics. Returns how many.
+    /// The rows of passive roots, `(∂τ_r/∂q̈ + E) x/h = τ_own + E q̇/h − τ_r1`, τ_own − E q̈ being what acts there by itself: a law of physics. Returns how many.
     fn add_laws(&mut self, asked: Asked<'_>, recursion: &mut Recursion) -> usize {
         for (i, _) in self.roles.iter().enumerate().filter(|(_, role)| **role == Role::Root) {
-            for rate in asked.coordinates.rate_range(i) {
+            let range = asked.coordinates.rate_range(i);
+            let own = recursion.implicit_torques(i, &asked.coordinates.rates[range.clone()]);
+            for (k, rate) in range.clone().enumerate() {
                 recursion.by_command(rate);
-                let entries = self.columns.iter().zip(&self.ease);
-                self.matrix.extend(entries.map(|(k, ease)| recursion.response.found[*k] * ease / asked.h));
-                self.rhs.push(-recursion.torques()[rate]);
+                let mut unit = [0.0; 6];
+                unit[k] = 1.0;
+                let implicit = recursion.implicit_torques(i, &unit[..range.len()]);
+                let entries = self.columns.iter().zip(&self.ease).map(|(column, ease)| {
+                    let implicit = if range.contains(column) { implicit[column - range.start] } else { 0.0 };
+                    (recursion.response.found[*column] + implicit) * ease / asked.h
+                });
+                self.matrix.extend(entries);
+                self.rhs.push(self.base[rate] + own[k] / asked.h - recursion.torques()[rate]);
             }
         }
         self.rhs.len()
@@ -433,7 +491,16 @@ impl Direct {
             self.command.fill(0.0);
         }
         self.add_keyframes(asked, share);
+        for (i, _) in self.roles.iter().enumerate().filter(|(_, role)| **role == Role::Actuator) {
+            for rate in asked.coordinates.rate_range(i) {
+                let (low, high) = allowed(asked, rate);
+                let within = self.command[rate].clamp(low, high);
+                report.limited += u32::from(within != self.command[rate]);
+                self.command[rate] = within;
+            }
+        }
         report.limited += self.bound(asked.control());
+        self.tell_all(Told::Acceleration);
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
         Ok(solves + dynamics.factor_and_solve()?)
     }
@@ -449,7 +516,7 @@ impl Direct {
         let h = asked.h;
         let end = asked.state.time + asked.input.dt - asked.after;
         let stride = self.start.len();
-        self.spline.fit(keys.times.len());
+        self.spline.lead(&keys.times, &keys.positions, stride, keys.ends);
         for (path, time) in self.path.iter_mut().zip([end - 2.0 * h, end - h, end]) {
             for (i, role) in self.roles.iter().enumerate() {
                 if *role != Role::Actuator {
@@ -457,8 +524,7 @@ impl Direct {
                 }
                 let range = asked.coordinates.position_range(i);
                 for offset in range.clone() {
-                    let values = (keys.positions.as_slice(), stride, offset);
-                    path[offset] = spline::evaluate(&keys.times, values, keys.ends, time, &mut self.spline)[0];
+                    path[offset] = self.spline.at(offset, time)[0];
                 }
                 if self.masks[i].has_quaternion() {
                     normalise(&mut path[range.end - 4..range.end]);
@@ -485,8 +551,9 @@ impl Direct {
         }
     }
 
-    /// Limp but for springs to the pose, taken at the end of the part: `τ = −K (q + h q̇⁺ − q*) − C q̇⁺`.
+    /// Limp but for springs to the pose, taken at the end of the part: `τ = −K (q + h q̇⁺ − q*) − C q̇⁺`, where spring and damper together have no more than the torque of the actuator.
     fn land(&mut self, asked: Asked<'_>, dynamics: &mut Dynamics<'_>) -> Result<u32, Singular> {
+        self.tell_all(Told::Limp);
         give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
         for i in 0..self.roles.len() {
             if self.roles[i] != Role::Actuator {
@@ -494,19 +561,23 @@ impl Direct {
             }
             let off = self.off_pose(i, asked);
             for (k, rate) in asked.coordinates.rate_range(i).enumerate() {
-                let (stiffness, damping) = self.landing_spring(asked.control(), rate);
-                let now = asked.coordinates.rates[rate];
-                let force = stiffness * (off[k] - asked.h * now) - damping * now;
-                dynamics.recursion.spring_joint(i, k, force, asked.h * (damping + asked.h * stiffness));
+                let spring = self.landing_spring(asked, rate, off[k]);
+                dynamics.recursion.spring_joint(i, k, spring.force, spring.implicit);
             }
         }
         dynamics.factor_and_solve()
     }
 
-    /// K and C of a rate.
-    fn landing_spring(&self, control: &Control, rate: usize) -> (f64, f64) {
-        let omega = TAU * control.landing.hertz;
-        (self.inertias[rate] * omega * omega, 2.0 * control.landing.ratio * self.inertias[rate] * omega)
+    /// The spring of a rate that is `off` its pose.
+    fn landing_spring(&self, asked: Asked<'_>, rate: usize, off: f64) -> LandingSpring {
+        let Control { landing, .. } = asked.control();
+        let (omega, inertia, now) = (TAU * landing.hertz, self.inertias[rate], asked.coordinates.rates[rate]);
+        let (stiffness, damping) = (inertia * omega * omega, 2.0 * landing.ratio * inertia * omega);
+        let (force, most) = (stiffness * (off - asked.h * now) - damping * now, self.most_torque(asked, rate));
+        if force.abs() > most {
+            return LandingSpring { force: force.clamp(-most, most), implicit: 0.0 };
+        }
+        LandingSpring { force, implicit: asked.h * (damping + asked.h * stiffness) }
     }
 
     /// The motion from where a node's joint is to the pose.
@@ -706,14 +777,6 @@ impl Direct {
         }
     }
 
-    /// The solution, added to what is commanded anyhow, becomes the command.
-    fn take_solution(&mut self) {
-        self.command.copy_from_slice(&self.brake);
-        for ((rate, x), ease) in self.columns.iter().zip(self.hierarchy.solution()).zip(&self.ease) {
-            self.command[*rate] += x * ease;
-        }
-    }
-
     /// Makes accelerations smaller, all alike, until none is above the bound. Returns how many were.
     fn bound(&mut self, control: &Control) -> u32 {
         let most = control.gains.most_command;
@@ -725,6 +788,13 @@ impl Direct {
             self.command.iter_mut().for_each(|x| *x *= most / largest);
         }
         above
+    }
+
+    /// Tells all actuators alike how they are told.
+    fn tell_all(&mut self, how: Told) {
+        for (told, role) in self.told.iter_mut().zip(&self.roles) {
+            *told = if *role == Role::Actuator { how } else { Told::Limp };
+        }
     }
 
     /// Roots are passive: no torque is given.
@@ -739,42 +809,101 @@ impl Direct {
             .map_or(f64::INFINITY, |id| asked.control().joint(id.index()).most_torque(asked.model.joint(id)))
     }
 
-    /// Where an acceleration would take more torque than the actuator has, it gets that torque instead and moves as it then does. Others may then need more: if it does
-    /// not end, all get the torques they have.
-    fn hold_torques(
+    /// The torques of a node's joint beside those of its own springs, dampers and motor, `base − E q̈`.
+    fn own_torques(&self, recursion: &Recursion, node: usize) -> [f64; 6] {
+        let rates = recursion.rates(node);
+        // where torques are given, E acts beside them
+        let mut own = match recursion.given(node) {
+            Given::Acceleration => recursion.implicit_torques(node, &recursion.accelerations()[rates.clone()]),
+            Given::Torque => [0.0; 6],
+        };
+        for (own, rate) in own.iter_mut().zip(rates) {
+            *own += recursion.torques()[rate] - self.base[rate];
+        }
+        own
+    }
+
+    /// Where an acceleration would take more torque than the actuator has, it gets that torque and moves as it then does; where that torque would bring it past the
+    /// acceleration, because others changed, it gets the acceleration again. With M the mass matrix this is the one solution of `M q̈ = τ + …`, `|τ| ≤ most`, where a torque at
+    /// its bound points from q̈ to what is asked (Newton on the active set). Torques that were found for their own sake, in least torque, stay as they are unless they bring a
+    /// joint beyond the accelerations it may have: then it is told the nearest of those. If it does not end, those in doubt are limp.
+    fn hold_bounds(
         &mut self,
         asked: Asked<'_>,
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
         let mut solves = 0;
-        for round in 0..=ROUNDS {
-            let mut over = 0;
+        // past the rounds each change makes one limp for good: it ends
+        for round in 0.. {
+            let mut changed = 0;
             for i in 0..self.roles.len() {
-                if self.roles[i] != Role::Actuator || dynamics.recursion.given(i) != Given::Acceleration {
+                let is_wrong = self.is_beyond_bounds(asked, dynamics.recursion, i);
+                if !is_wrong {
                     continue;
                 }
+                changed += 1;
                 let range = asked.coordinates.rate_range(i);
-                let mut held = [0.0; 6];
-                let mut above = 0;
-                for (held, rate) in held.iter_mut().zip(range.clone()) {
-                    let (most, total) = (self.most_torque(asked, rate), dynamics.recursion.torques()[rate]);
-                    let own = total - self.base[rate];
-                    *held = self.base[rate] + own.clamp(-most, most);
-                    above += u32::from(own.abs() > most);
-                }
-                if above > 0 || round == ROUNDS {
-                    dynamics.recursion.give(i, Given::Torque, &held[..range.len()]);
-                }
-                over += above;
+                let recursion = &mut *dynamics.recursion;
+                self.told[i] = match self.told[i] {
+                    _ if round >= ROUNDS => {
+                        recursion.give(i, Given::Torque, &self.base[range]);
+                        Told::Limp
+                    }
+                    Told::Acceleration => {
+                        let mut held = self.own_torques(recursion, i);
+                        for (held, rate) in held.iter_mut().zip(range.clone()) {
+                            let most = self.most_torque(asked, rate);
+                            *held = self.base[rate] + held.clamp(-most, most);
+                        }
+                        recursion.give(i, Given::Torque, &held[..range.len()]);
+                        Told::Held
+                    }
+                    Told::Torque => {
+                        for rate in range.clone() {
+                            let (low, high) = allowed(asked, rate);
+                            self.command[rate] = recursion.accelerations()[rate].clamp(low, high);
+                        }
+                        recursion.give(i, Given::Acceleration, &self.command[range]);
+                        Told::Acceleration
+                    }
+                    Told::Held | Told::Limp => {
+                        recursion.give(i, Given::Acceleration, &self.command[range]);
+                        Told::Acceleration
+                    }
+                };
             }
-            report.limited += over;
-            if over == 0 && round < ROUNDS {
-                return Ok(solves);
+            report.limited += changed;
+            if changed == 0 {
+                break;
             }
             solves += dynamics.factor_and_solve()?;
         }
         Ok(solves)
+    }
+
+    /// Whether a node is told what its bounds do not allow, or is at a bound that it need not be at.
+    fn is_beyond_bounds(&self, asked: Asked<'_>, recursion: &Recursion, node: usize) -> bool {
+        let range = asked.coordinates.rate_range(node);
+        let found = &recursion.accelerations()[range.clone()];
+        match self.told[node] {
+            Told::Acceleration => self
+                .own_torques(recursion, node)
+                .iter()
+                .zip(range)
+                .any(|(own, rate)| own.abs() > self.most_torque(asked, rate) * (1.0 + BARELY)),
+            Told::Torque => found.iter().zip(range).any(|(found, rate)| {
+                let (low, high) = allowed(asked, rate);
+                let slack = BARELY * asked.control().gains.most_command;
+                *found < low - slack || *found > high + slack
+            }),
+            Told::Held => {
+                let beyond = found.iter().zip(&self.command[range]).map(|(found, asked)| found - asked);
+                self.own_torques(recursion, node).iter().zip(beyond).map(|(own, beyond)| own * beyond).sum::<f64>()
+                    > 0.0
+            }
+            Told::Limp => false,
+        }
     }
 
     // What is told
@@ -814,22 +943,22 @@ impl Direct {
             match role {
                 Role::Root => {
                     let force = recursion.joint_force(self.bodies[i]);
-                    for k in 0..self.masks[i].free() {
-                        report.root_wrench = report.root_wrench.max(force.power(recursion.direction(i, k)).abs());
+                    let rates = asked.coordinates.rate_range(i);
+                    let implicit = recursion.implicit_torques(i, &recursion.accelerations()[rates.clone()]);
+                    for ((k, rate), implicit) in rates.enumerate().zip(implicit) {
+                        let own = self.base[rate] - implicit;
+                        let wrench = force.power(recursion.direction(i, k)) - own;
+                        report.root_wrench = report.root_wrench.max(wrench.abs());
                     }
                 }
                 Role::Actuator => {
                     report.actuators += 1;
-                    let off = self.off_pose(i, asked);
+                    let (off, own) = (self.off_pose(i, asked), self.own_torques(recursion, i));
                     for (k, rate) in asked.coordinates.rate_range(i).enumerate() {
                         let acceleration = recursion.accelerations()[rate];
                         let torque = match control.mode {
-                            Mode::Landing => {
-                                let (stiffness, damping) = self.landing_spring(control, rate);
-                                let next = asked.coordinates.rates[rate] + asked.h * acceleration;
-                                stiffness * (off[k] - asked.h * next) - damping * next
-                            }
-                            _ => recursion.torques()[rate] - self.base[rate],
+                            Mode::Landing => self.landing_spring(asked, rate, off[k]).torque(acceleration),
+                            _ => own[k],
                         };
                         report.max_torque = report.max_torque.max(torque.abs());
                         report.torque += torque * torque;
@@ -900,6 +1029,18 @@ impl Row {
     }
 }
 
+/// A torque `force − implicit q̈`.
+struct LandingSpring {
+    force: f64,
+    implicit: f64,
+}
+
+impl LandingSpring {
+    fn torque(&self, acceleration: f64) -> f64 {
+        self.force - self.implicit * acceleration
+    }
+}
+
 /// What is asked of a motion that is off its aim.
 struct Seeker<'a> {
     control: &'a Control,
@@ -932,6 +1073,13 @@ impl Seeker<'_> {
     fn accelerate(&self, now: DVec3, wanted: DVec3) -> DVec3 {
         if self.control.style == Style::LeastVelocity { now + wanted * self.h } else { wanted }
     }
+}
+
+/// The accelerations with which a rate is no faster at the end of the part than it may be. What is too fast already is braked, by no more than commands may.
+fn allowed(asked: Asked<'_>, rate: usize) -> (f64, f64) {
+    let Gains { most_rate, most_command, .. } = asked.control().gains;
+    let to = |then: f64| (then - asked.coordinates.rates[rate]) / asked.h;
+    (to(-most_rate).min(most_command), to(most_rate).max(-most_command))
 }
 
 /// What a critically damped spring does to a unit mass that is to go by `off`, moving with `now`, taken at the end of the part.

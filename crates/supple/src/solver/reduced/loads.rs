@@ -250,27 +250,36 @@ const NO_LOOPS: &str = "models with loops are refused";
 /// Hard limits as springs: how often they would swing in a second, critically damped.
 const STOP_HERTZ: f64 = 8.0;
 
-/// Hard limits that would be passed within `h`, as springs for the inertia that a rate moves.
+/// Hard limits that would be passed within `h`, as springs for the inertias that rates move; they do not pull.
 pub(super) fn stop_softly(
     model: &Model,
     state: &State,
     coordinates: &Coordinates,
     h: f64,
-    inertia: impl Fn(usize) -> f64,
+    inertias: &[f64],
     recursion: &mut Recursion,
 ) {
     forces::stops(model, state, |stop| {
         let node = coordinates.node_of_joint(stop.joint).expect(NO_LOOPS);
         let row = if recursion.is_flipped(node) { stop.b } else { stop.a };
-        let rate = Wrench::new(row.linear, row.angular).power(recursion.joint_motion(node, &coordinates.rates));
+        let row = Wrench::new(row.linear, row.angular);
+        let rate = row.power(recursion.joint_motion(node, &coordinates.rates));
         let is_driven = recursion.given(node) == Given::Acceleration;
         if is_driven || stop.gap + h * rate >= 0.0 {
             return;
         }
-        let (inertia, omega) = (inertia(coordinates.rate_range(node).start), TAU * STOP_HERTZ);
-        let stiffness = inertia * omega * omega;
-        let spring =
-            Along { a: stop.a, b: stop.b, force: -stiffness * stop.gap, stiffness, damping: 2.0 * inertia * omega };
+        // the inertia along the row
+        let (mut inertia, mut size) = (0.0, 0.0);
+        for (k, own) in inertias[coordinates.rate_range(node)].iter().enumerate() {
+            let along = row.power(recursion.direction(node, k)).powi(2);
+            (inertia, size) = (inertia + along * own, size + along);
+        }
+        let (inertia, omega) = (inertia / size, TAU * STOP_HERTZ);
+        let (stiffness, damping) = (inertia * omega * omega, 2.0 * inertia * omega);
+        if size == 0.0 || stiffness * (stop.gap + h * rate) + damping * rate >= 0.0 {
+            return;
+        }
+        let spring = Along { a: stop.a, b: stop.b, force: -stiffness * stop.gap, stiffness, damping };
         joint_load(&Force::Along(spring), node, &coordinates.rates, Rule::backward(h).springs, recursion);
     });
 }

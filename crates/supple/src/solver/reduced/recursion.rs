@@ -444,6 +444,21 @@ impl Recursion {
         Twist::new(r * s.linear, r * s.angular)
     }
 
+    /// `E x` of a node's joint: what its implicit springs and dampers take off its torques at accelerations x.
+    pub(super) fn implicit_torques(&self, node: usize, x: &[f64]) -> [f64; 6] {
+        let mut torques = [0.0; 6];
+        let mut entries = self.tree.implicit[self.tree.nodes[node].pivot.clone()].iter();
+        for k in 0..x.len() {
+            for (j, e) in (0..=k).zip(&mut entries) {
+                torques[k] += e * x[j];
+                if j < k {
+                    torques[j] += e * x[k];
+                }
+            }
+        }
+        torques
+    }
+
     /// Adds an implicit torque `force − x q̈` along the k-th rate of a node's joint.
     pub(super) fn spring_joint(&mut self, node: usize, k: usize, force: f64, x: f64) {
         let node = &self.tree.nodes[node];
