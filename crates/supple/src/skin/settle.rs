@@ -305,7 +305,7 @@ impl Responder {
             }
             self.product[bodies..].fill([0.0; 6]);
             let curve = -dot(&self.heading, &self.product);
-            if !(curve > 0.0) {
+            if curve.is_nan() || curve <= 0.0 {
                 break;
             }
             let far = left / curve;
