@@ -549,12 +549,13 @@ fn explicit_flesh_stays_bounded_in_the_parts_it_takes() {
     let (mut work, input) = (Work::new(&model), Input { gravity: DVec3::ZERO, solver, ..Input::default() });
     let first = measure::energy(&model, &input, &state).total();
     let mut most: f64 = 0.0;
-    for _ in 0..300 {
+    for _ in 0..600 {
         step(&model, &input, &mut state, &mut work).unwrap();
         most = most.max(measure::energy(&model, &input, &state).total() / first);
     }
     println!("highest energy {most} of the first");
-    assert!(most < 1.3, "{most}");
+    // It swings by 1.2 to 1.33 in 8 to 10 parts a frame for 50 s; in 6 parts it is at 1.67 within 5 s and soon beyond all numbers.
+    assert!(most < 1.4, "{most}");
 
     // and the characters, which touch the ground and the ball, at their own steps
     for (name, dt) in [("worm", 1e-3), ("fish", 1e-3), ("finger", 0.5e-3)] {

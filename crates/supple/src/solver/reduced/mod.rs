@@ -22,7 +22,7 @@ use crate::control::{ControlReport, Mode};
 use crate::flesh::Diagonalize;
 use crate::input::{Drive, FleshCoupling, Input};
 use crate::measure;
-use crate::model::{Coordinates, JointId, Model, State};
+use crate::model::{BodyId, Coordinates, JointId, Model, NodeState, State};
 use crate::step::{Failure, Report, StepError};
 use balance::{Books, Verdict};
 use direct::{Asked, Direct, Dynamics};
@@ -171,7 +171,14 @@ fn with_flesh(
         let rest = after + h - f64::from(k) * piece;
         report = report.then(advance(model, input, settings, (piece, rest), state, work)?.0);
     }
-    Ok(report)
+    let is_lost = |node: &NodeState| !(node.position.is_finite() && node.velocity.is_finite());
+    match state.nodes.iter().position(is_lost) {
+        None => Ok(report),
+        Some(i) => {
+            let bone = model.flesh().and_then(|flesh| flesh.bones.get(i).copied().flatten());
+            Err(Failure::NotFinite(bone.unwrap_or(BodyId(0))))
+        }
+    }
 }
 
 /// Flesh that needs shorter pieces than this share of a part is too stiff for explicit steps: they may grow without bound, which is told as an error.
