@@ -8,6 +8,7 @@ use super::{NONE, Sparse, dot, starts, subtract_scaled, subtract_transpose_times
 use crate::maths::block::Vector;
 use crate::maths::lanes::{Fused, Instructions, Kernel, Real, has_fused};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// The factors of a [`Sparse`].
 #[derive(Clone, Debug)]
@@ -24,11 +25,11 @@ pub struct Ldl {
     /// For column k, from `first_target[k]`: where the block starts that each pair (a, b), b < a, of its blocks is subtracted from.
     pub(super) targets: Vec<u32>,
     pub(super) first_target: Vec<u32>,
-    /// Where the edges of the matrix go.
-    pub(super) scatter: Vec<Target>,
-    /// Where the blocks start that no edge of the matrix goes to, and how many rows they have.
-    pub(super) filled_in: Vec<(u32, u8)>,
-    has_edge: Vec<bool>,
+    /// The edges of the matrix that go to column k are `first_edge[k]..first_edge[k + 1]` of `edges`.
+    pub(super) edges: Vec<Target>,
+    pub(super) first_edge: Vec<u32>,
+    /// Columns that have the numbers of the matrix already.
+    loaded: Vec<bool>,
     /// Where the pivot of each column starts: as many rows as the node has, then one of `1/d`.
     pub(super) first_pivot: Vec<u32>,
     pivots: Vec<Vector>,
@@ -49,8 +50,10 @@ pub struct Ldl {
 /// Where an edge of the matrix goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
+    edge: u32,
+    column: u32,
     /// Its first row of numbers there.
-    pub(super) at: u32,
+    at: u32,
     /// Its column is the node of the edge that has the rows of the matrix, so that they are kept as they are.
     pub(super) as_given: bool,
 }
@@ -83,9 +86,9 @@ impl Ldl {
             starts: Vec::new(),
             targets: Vec::new(),
             first_target: Vec::new(),
-            scatter: Vec::new(),
-            filled_in: Vec::new(),
-            has_edge: Vec::new(),
+            edges: Vec::new(),
+            first_edge: Vec::new(),
+            loaded: Vec::new(),
             first_pivot: Vec::new(),
             pivots: Vec::new(),
             lower: Vec::new(),
@@ -120,7 +123,7 @@ impl Ldl {
     /// From the order, and for each node of it the nodes it is connected with, where every block goes.
     fn place_blocks(&mut self, matrix: &Sparse) {
         let n = matrix.nodes();
-        let Ldl { order, sizes, first, rows, starts: start, targets, first_target, scatter, filled_in, found, .. } =
+        let Ldl { order, sizes, first, rows, starts: start, targets, first_target, edges, first_edge, found, .. } =
             self;
         order.clone_from(&found.nodes);
         first.clone_from(&found.first);
@@ -149,20 +152,23 @@ impl Ldl {
                 targets.extend(column[..a].iter().map(|&b| start[block_at(row, b as usize)]));
             }
         }
-        let has_edge = &mut self.has_edge;
-        has_edge.clear();
-        has_edge.resize(rows.len(), false);
-        scatter.clear();
-        scatter.extend(matrix.edges.iter().map(|&(i, j)| {
+        edges.clear();
+        edges.extend(matrix.edges.iter().zip(0..).map(|(&(i, j), edge)| {
             let (p, q) = (place[i as usize], place[j as usize]);
-            let block = block_at(p.max(q), p.min(q) as usize);
-            has_edge[block] = true;
-            Target { at: start[block], as_given: p < q }
+            let column = p.min(q);
+            Target { edge, column, at: start[block_at(p.max(q), column as usize)], as_given: p < q }
         }));
-        filled_in.clear();
-        for k in 0..n {
-            filled_in.extend(column(k).filter(|&block| !has_edge[block]).map(|block| (start[block], sizes[k])));
+        edges.sort_unstable_by_key(|target| (target.column, target.at));
+        first_edge.clear();
+        first_edge.resize(n + 1, 0);
+        for target in edges.iter() {
+            first_edge[target.column as usize + 1] += 1;
         }
+        for k in 0..n {
+            first_edge[k + 1] += first_edge[k];
+        }
+        self.loaded.clear();
+        self.loaded.resize(n, false);
         let widest = (0..n).map(|k| column(k).len() * sizes[k] as usize).max().unwrap_or(0);
         for (list, rows) in [
             (&mut self.pivots, self.pivot_rows),
@@ -220,7 +226,8 @@ impl Ldl {
 
     /// Eliminates the first `count` nodes of the order.
     fn eliminate_first(&mut self, matrix: &Sparse, count: usize, signs: Pivots) -> Result<(), usize> {
-        self.scatter(matrix);
+        assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.edges.len());
+        self.loaded.fill(false);
         if self.instructions == Instructions::Best && has_fused() {
             Fused::enter(Eliminate::<Fused> { ldl: self, matrix, count, signs, real: PhantomData })
         } else {
@@ -228,18 +235,34 @@ impl Ldl {
         }
     }
 
-    fn scatter(&mut self, matrix: &Sparse) {
-        assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.scatter.len());
-        for &(at, rows) in &self.filled_in {
-            self.lower[at as usize..][..rows as usize].fill(NONE);
+    /// Fetches the numbers of column k and of those that it is subtracted from. They are fetched when they are first needed, so that they are still near at
+    /// hand when they are used.
+    #[inline(always)]
+    fn fetch(&mut self, k: usize, matrix: &Sparse) {
+        self.fetch_one(k, matrix);
+        for b in self.first[k] as usize..self.first[k + 1] as usize {
+            self.fetch_one(self.rows[b] as usize, matrix);
         }
-        for (&node, &at) in self.order.iter().zip(&self.first_pivot) {
-            let own = &matrix.diagonal[matrix.own_rows(node as usize)];
-            self.pivots[at as usize..][..own.len()].copy_from_slice(own);
+    }
+
+    fn fetch_one(&mut self, k: usize, matrix: &Sparse) {
+        if std::mem::replace(&mut self.loaded[k], true) {
+            return;
         }
-        for (edge, &target) in self.scatter.iter().enumerate() {
-            put(&mut self.lower, matrix, edge, target);
+        let own = &matrix.diagonal[matrix.own_rows(self.order[k] as usize)];
+        self.pivots[self.first_pivot[k] as usize..][..own.len()].copy_from_slice(own);
+        let column = self.column(k);
+        self.lower[column].fill(NONE);
+        for target in &self.edges[self.first_edge[k] as usize..self.first_edge[k + 1] as usize] {
+            put(&mut self.lower, matrix, target);
         }
+    }
+
+    /// The rows of numbers of column k.
+    pub(super) fn column(&self, k: usize) -> Range<usize> {
+        let blocks = self.first[k] as usize..self.first[k + 1] as usize;
+        let start = self.starts.get(blocks.start).map_or(self.numbers, |&start| start as usize);
+        start..start + blocks.len() * self.sizes[k] as usize
     }
 
     /// Eliminates column k of S numbers:  `L_i = B_i D⁻¹`,  `H_ij −= L_i B_jᵀ` for all pairs of its blocks.
@@ -252,11 +275,10 @@ impl Ldl {
         }
         pivot.store(own);
         let (from, to) = (self.first[k] as usize, self.first[k + 1] as usize);
-        let Some(&start) = self.starts[from..to].first() else { return Some(()) };
         let mut target = self.first_target[k] as usize;
         // What is subtracted from lies in later columns.
-        let end = start as usize + S * (to - from);
-        let (column, later) = self.lower[start as usize..].split_at_mut(end - start as usize);
+        let Range { start, end } = self.column(k);
+        let (column, later) = self.lower[start..].split_at_mut(end - start);
         let panel = &mut self.panel[..column.len()];
         panel.copy_from_slice(column);
         for a in 0..to - from {
@@ -345,7 +367,8 @@ impl Ldl {
 }
 
 /// Puts an edge of a matrix where it belongs in columns that are kept transposed.
-pub(super) fn put(numbers: &mut [Vector], matrix: &Sparse, edge: usize, target: Target) {
+pub(super) fn put(numbers: &mut [Vector], matrix: &Sparse, target: &Target) {
+    let edge = target.edge as usize;
     let rows = &matrix.lower[matrix.shared_rows(edge)];
     let at = target.at as usize;
     if target.as_given {
@@ -425,6 +448,7 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
         for k in 0..count {
             let node = ldl.order[k] as usize;
             let given = &matrix.diagonal[matrix.own_rows(node)];
+            ldl.fetch(k, matrix);
             let done = match ldl.sizes[k] {
                 0 => Some(()),
                 1 => ldl.eliminate::<R, 1>(k, given, signs),
@@ -436,6 +460,7 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
             };
             done.ok_or(node)?;
         }
+        (count..ldl.order.len()).for_each(|k| ldl.fetch_one(k, matrix));
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use super::{Ldl, NONE, Sparse, dot, subtract_scaled, subtract_transpose_times};
 use crate::maths::block::Vector;
 use crate::maths::lanes::{Fused, Instructions, Kernel, Real, has_fused};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// The factors.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Lu {
     /// Pivots, factored: the unit `l` below their diagonal, `u` above it, then a row of `1/u` on it.
     pivots: Vec<Vector>,
     permuted: Vec<Vector>,
+    /// Columns that have the numbers of the matrix already.
+    loaded: Vec<bool>,
 }
 
 impl Lu {
@@ -33,34 +36,37 @@ impl Lu {
             list.clear();
             list.resize(rows, NONE);
         }
+        self.loaded.clear();
+        self.loaded.resize(pattern.order.len(), false);
     }
 
     /// Factors the matrix with the diagonal and the lower blocks of `below`, and above its diagonal the transposed lower blocks of `above`. On failure
     /// names the node whose pivot is singular or not finite.
     pub fn factor(&mut self, pattern: &Ldl, below: &Sparse, above: &Sparse) -> Result<(), usize> {
         assert!(self.pivots.len() == pattern.pivot_rows && self.lower.len() == pattern.numbers);
-        self.scatter(pattern, below, above);
+        self.loaded.fill(false);
         if pattern.instructions == Instructions::Best && has_fused() {
-            Fused::enter(Eliminate::<Fused> { lu: self, pattern, below, real: PhantomData })
+            Fused::enter(Eliminate::<Fused> { lu: self, pattern, below, above, real: PhantomData })
         } else {
-            f64::enter(Eliminate::<f64> { lu: self, pattern, below, real: PhantomData })
+            f64::enter(Eliminate::<f64> { lu: self, pattern, below, above, real: PhantomData })
         }
     }
 
-    fn scatter(&mut self, pattern: &Ldl, below: &Sparse, above: &Sparse) {
-        for &(at, rows) in &pattern.filled_in {
-            self.lower[at as usize..][..rows as usize].fill(NONE);
-            self.upper[at as usize..][..rows as usize].fill(NONE);
+    /// Fetches the numbers of column k when they are first needed.
+    fn fetch(&mut self, k: usize, pattern: &Ldl, below: &Sparse, above: &Sparse) {
+        if std::mem::replace(&mut self.loaded[k], true) {
+            return;
         }
-        for (&node, &at) in pattern.order.iter().zip(&pattern.first_pivot) {
-            let own = &below.diagonal[below.own_rows(node as usize)];
-            self.pivots[at as usize..][..own.len()].copy_from_slice(own);
-        }
-        for (edge, &target) in pattern.scatter.iter().enumerate() {
+        let own = &below.diagonal[below.own_rows(pattern.order[k] as usize)];
+        self.pivots[pattern.first_pivot[k] as usize..][..own.len()].copy_from_slice(own);
+        let column = pattern.column(k);
+        self.lower[column.clone()].fill(NONE);
+        self.upper[column].fill(NONE);
+        for target in &pattern.edges[pattern.first_edge[k] as usize..pattern.first_edge[k + 1] as usize] {
             // What is below the diagonal of the matrix is above that of the elimination where the rows of the edge are a column.
             let (lower, upper) = if target.as_given { (above, below) } else { (below, above) };
-            put(&mut self.lower, lower, edge, target);
-            put(&mut self.upper, upper, edge, target);
+            put(&mut self.lower, lower, target);
+            put(&mut self.upper, upper, target);
         }
     }
 
@@ -71,12 +77,11 @@ impl Lu {
         let pivot = Pivot::<S>::factor(own, given)?;
         pivot.store(own);
         let (from, to) = (pattern.first[k] as usize, pattern.first[k + 1] as usize);
-        let Some(&start) = pattern.starts[from..to].first() else { return Some(()) };
         let mut target = pattern.first_target[k] as usize;
         // What is subtracted from lies in later columns.
-        let end = start as usize + S * (to - from);
-        let (lower, lower_later) = self.lower[start as usize..].split_at_mut(end - start as usize);
-        let (upper, upper_later) = self.upper[start as usize..].split_at_mut(end - start as usize);
+        let Range { start, end } = pattern.column(k);
+        let (lower, lower_later) = self.lower[start..].split_at_mut(end - start);
+        let (upper, upper_later) = self.upper[start..].split_at_mut(end - start);
         for a in 0..to - from {
             let l_a = pivot.divide::<R>(block::<S>(lower, a));
             lower[S * a..][..S].copy_from_slice(&l_a);
@@ -117,7 +122,7 @@ impl<R: Real> Kernel for Substitute<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Lu { lower, upper, pivots, permuted: y } = self.lu;
+        let Lu { lower, upper, pivots, permuted: y, .. } = self.lu;
         let Ldl { order, sizes, first, rows, starts, first_pivot, .. } = self.pattern;
         let blocks = |k: usize| first[k] as usize..first[k + 1] as usize;
         for (y, &node) in y.iter_mut().zip(order) {
@@ -149,6 +154,7 @@ struct Eliminate<'a, R> {
     lu: &'a mut Lu,
     pattern: &'a Ldl,
     below: &'a Sparse,
+    above: &'a Sparse,
     real: PhantomData<R>,
 }
 
@@ -156,8 +162,12 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
     type Output = Result<(), usize>;
     #[inline(always)]
     fn run(self) -> Result<(), usize> {
-        let Eliminate { lu, pattern, below, .. } = self;
+        let Eliminate { lu, pattern, below, above, .. } = self;
         for (k, &node) in pattern.order.iter().enumerate() {
+            lu.fetch(k, pattern, below, above);
+            for b in pattern.first[k] as usize..pattern.first[k + 1] as usize {
+                lu.fetch(pattern.rows[b] as usize, pattern, below, above);
+            }
             let given = &below.diagonal[below.own_rows(node as usize)];
             let done = match pattern.sizes[k] {
                 0 => Some(()),
