@@ -359,7 +359,7 @@ impl Default for Gains {
             most_acceleration: 50.0,
             most_velocity: 3.0,
             most_command: 2000.0,
-            most_rate: 30.0,
+            most_rate: 200.0,
         }
     }
 }

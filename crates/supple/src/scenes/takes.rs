@@ -72,6 +72,9 @@ impl Directed {
     }
 }
 
+/// How fast the actuators of these creatures go at most \[rad/s\].
+const MOST_RATE: f64 = 30.0;
+
 /// A take as it is written down.
 struct Score {
     style: Style,
@@ -240,7 +243,13 @@ impl Score {
         let mut control = Control {
             mode: Mode::Goals,
             style: self.style,
-            gains: Gains { goal: self.gain, braking: self.braking, most_acceleration: self.most, ..Gains::default() },
+            gains: Gains {
+                goal: self.gain,
+                braking: self.braking,
+                most_acceleration: self.most,
+                most_rate: MOST_RATE,
+                ..Gains::default()
+            },
             robustness: Robustness::Scaled(self.ease),
             landing: Landing::default(),
             ..Control::default()

@@ -165,6 +165,8 @@ const UNMOVED: f64 = 1e-7;
 const MOST_STOPS: usize = 3;
 /// A share that counts as nothing when what was found is compared with its bound.
 const BARELY: f64 = 1e-9;
+/// The share of a rate that brakes take in a step at most, when the joints beyond it are free.
+const SLOWED: f64 = 0.1;
 /// How often commands are distributed anew when actuators reach their bounds.
 const ROUNDS: u32 = 8;
 
@@ -343,16 +345,21 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
+        self.tell_all(Told::Torque);
+        give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
+        let mut solves = dynamics.factor_and_solve()?;
         let braking = asked.control().gains.braking;
         for rate in 0..self.brake.len() {
-            let (now, most) = (asked.coordinates.rates[rate], self.most_torque(asked, rate));
-            let brake = -braking * self.inertias[rate] * now / (1.0 + asked.h * braking);
+            // A brake for a stiff limb would turn rates round within a step where the limb is free to bend: there it takes no more than [`SLOWED`].
+            let limb = braking * self.inertias[rate] / (1.0 + asked.h * braking);
+            let brake = -limb.min(SLOWED * dynamics.recursion.moved_inertia(self.node_of_rate[rate], rate) / asked.h)
+                * asked.coordinates.rates[rate];
+            let most = self.most_torque(asked, rate);
             (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
             self.command[rate] = self.base[rate] + self.brake[rate];
         }
-        self.tell_all(Told::Torque);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
-        let mut solves = dynamics.factor_and_solve()?;
+        solves += dynamics.solve();
         solves += self.make_rows(asked, dynamics.recursion, report);
         self.own.copy_from_slice(&self.brake);
         report.limited += self.solve_within_bounds(asked.control().robustness, 0);
