@@ -165,9 +165,12 @@ test("a joint has a weight, a bound and an actuator or none; the pose has a shar
   await choose("segment_3");
   assert.equal(await page.locator("#joint-torque").inputValue(), "0.5");
   await picture("joint");
+  // The page sends the whole control, as it was told last: one change after the other.
   await page.locator("#joint-actuation").selectOption("by_place");
+  await until(page, () => window.supple.status.settings.control.joints[0]?.actuation === "by_place");
   await page.locator("#joint-torque").fill("");
   await page.locator("#joint-torque").blur();
+  await until(page, () => window.supple.status.settings.control.joints[0]?.max_torque === null);
   await page.locator("#joint-weight").fill("0");
   await until(page, () => window.supple.status.settings.control.joints.length === 0);
   await page.locator("#pose-share").fill("0.5");
@@ -179,6 +182,7 @@ test("a joint has a weight, a bound and an actuator or none; the pose has a shar
   assert.equal(await page.evaluate(() => window.supple.frame.failed), false);
   assert.ok((await direction()).root < 1e-9);
   await page.locator("#pose-share").fill("0");
+  await until(page, () => window.supple.status.settings.control.pose_share === 0);
   await page.locator("#joint-level").selectOption("secondary");
   await until(page, () => window.supple.status.settings.control.pose_share === 0 && window.supple.status.settings.control.joint_level === "secondary");
 });
