@@ -452,12 +452,7 @@ fn deer_surface(bones: &[Bone], nodes: usize) -> Result<creature::Skin, String> 
     let limbs = bones
         .iter()
         .map(|bone| {
-            let taper = match bone.name.as_str() {
-                "head" => 0.72,
-                "jaw" => 0.8,
-                "left_ear" | "right_ear" => 0.6,
-                _ => 1.0,
-            };
+            let taper = if bone.name == "jaw" { 0.8 } else { 1.0 };
             Limb::new(&bone.name, bone.from, bone.to, bone.radius, bone.radius * taper).colour(deer_colour(bone))
         })
         .collect();

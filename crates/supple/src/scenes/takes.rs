@@ -154,7 +154,7 @@ fn up_and_down() -> Vec<(f64, [f64; 2])> {
 
 fn score(scene: &str, take: &str) -> Option<Score> {
     let start = (0.0, [0.0; 2]);
-    let wave = Score { path: up_and_down(), ease: 0.3, gain: 50.0, braking: 20.0, ..Score::default() };
+    let wave = Score { path: up_and_down(), ease: 0.3, gain: 100.0, braking: 20.0, ..Score::default() };
     Some(match (scene, take) {
         ("worm", "jump" | "warped") => Score {
             path: vec![start, (0.4, [0.1, 0.15]), (0.55, [0.12, 0.65])],
