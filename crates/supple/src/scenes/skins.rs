@@ -464,7 +464,6 @@ fn deer_surface(bones: &[Bone], nodes: usize) -> Result<creature::Skin, String> 
         return Err(format!("the deer has at least {} vertices", surface.vertices.len()));
     }
     split_edges(&mut surface, nodes, &|p| onto(&creature, p));
-    relax(&mut surface, &|p| onto(&creature, p));
     let weights = surface.vertices.iter().map(|&p| deer_weights(bones, p)).collect();
     Ok(creature::Skin { surface, weights })
 }
@@ -544,22 +543,6 @@ fn split_edges(surface: &mut SurfaceMesh, nodes: usize, onto: &dyn Fn(DVec3) -> 
                 surface.triangles[t] = old.map(|i| if i == b { middle } else { i });
                 surface.triangles.push(old.map(|i| if i == a { middle } else { i }));
             }
-        }
-    }
-}
-
-/// Spreads vertices evenly over the surface: what is thin beside the grid it was grown on is ragged.
-fn relax(surface: &mut SurfaceMesh, onto: &dyn Fn(DVec3) -> DVec3) {
-    for _ in 0..8 {
-        let mut sums = vec![(DVec3::ZERO, 0.0); surface.vertices.len()];
-        for &[a, b, c] in &surface.triangles {
-            for (v, w) in [(a, b), (b, c), (c, a)] {
-                sums[v as usize].0 += surface.vertices[w as usize];
-                sums[v as usize].1 += 1.0;
-            }
-        }
-        for (p, (sum, count)) in surface.vertices.iter_mut().zip(sums) {
-            *p = onto(p.lerp(sum / count, 0.5));
         }
     }
 }
