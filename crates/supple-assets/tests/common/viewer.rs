@@ -29,6 +29,9 @@ fn numbers<const N: usize>(value: &Value, usual: [f64; N]) -> [f64; N] {
     value.as_array().map_or(usual, |list| std::array::from_fn(|k| list[k].as_f64().unwrap()))
 }
 
+/// Of each primitive, by node and number, where its vertices are.
+pub(crate) type Frame = Vec<((usize, usize), Vec<DVec3>)>;
+
 impl Viewer {
     pub(crate) fn open(glb: &[u8]) -> Viewer {
         let (root, binary) = parts(glb);
@@ -68,7 +71,7 @@ impl Viewer {
     }
 
     /// Where every vertex of every mesh is at a time of an animation: by node and primitive.
-    pub(crate) fn frames(&self, animation: usize, times: &[f64]) -> Vec<Vec<((usize, usize), Vec<DVec3>)>> {
+    pub(crate) fn frames(&self, animation: usize, times: &[f64]) -> Vec<Frame> {
         let nodes = list(&self.root["nodes"]);
         let mut parents = vec![None; nodes.len()];
         for (i, node) in nodes.iter().enumerate() {

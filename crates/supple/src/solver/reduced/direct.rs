@@ -431,7 +431,8 @@ impl Direct {
             *d = row.scale() * (row.wanted - row.next_velocity(dynamics.recursion, asked));
         }
         self.make_alike(asked.control(), laws);
-        (self.low.fill(f64::NEG_INFINITY), self.high.fill(f64::INFINITY));
+        self.low.fill(f64::NEG_INFINITY);
+        self.high.fill(f64::INFINITY);
         for &rate in &self.columns {
             if self.roles[self.node_of_rate[rate]] == Role::Actuator {
                 let (low, high) = allowed(asked, rate);
