@@ -39,6 +39,9 @@ impl Random {
     }
 }
 
+/// How fast actuators go at most \[rad/s\].
+const MOST_RATE: f64 = 30.0;
+
 /// Drags a character for `steps` steps of `dt`, with goals that change twice. The error says what went wrong.
 pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, String> {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -50,6 +53,7 @@ pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, 
         input.gravity = DVec3::ZERO;
     }
     (0..model.joints().len()).for_each(|k| input.control.joint_mut(model, k).max_torque = MOST_TORQUE);
+    input.control.gains.most_rate = MOST_RATE;
     input.control.mode = Mode::Goals;
     let mut told = Outcome::default();
     for n in 0..steps {
@@ -86,7 +90,6 @@ pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, 
 /// for a second is in it.
 pub fn most_speed(scene: &Scene) -> f64 {
     let (model, place) = (&scene.model, |body: BodyId| scene.state.bodies[body.index()].position);
-    let rate = scene.input.control.gains.most_rate;
     let reach = (0..model.bodies().len() as u32).map(|k| {
         let (mut at, mut sum) = (BodyId(k), 0.0);
         let above = |at: BodyId| model.joints().iter().find(|joint| joint.child == at).and_then(|joint| joint.parent);
@@ -96,5 +99,5 @@ pub fn most_speed(scene: &Scene) -> f64 {
         }
         sum
     });
-    9.81 + 3f64.sqrt() * rate * reach.fold(0.0, f64::max)
+    9.81 + 3f64.sqrt() * MOST_RATE * reach.fold(0.0, f64::max)
 }
