@@ -1,7 +1,7 @@
 //! Symmetric matrices of small blocks, and their factorisation `P H Pᵀ = L D Lᵀ` with an order that keeps fill small.
 //!
 //! A node is a body (six numbers), a joint (its rows) or anything else of at most six numbers; an edge says that two nodes share a block.
-//! The order is found once, by minimum degree on the graph of nodes ([`order`]): on the graph of a tree it eliminates leaves first and nothing fills
+//! The order is found once, by minimum degree on the graph of nodes: on the graph of a tree it eliminates leaves first and nothing fills
 //! in, so that the cost is that of the tree order [Hernández 2011, §3.3]; loops fill in along their paths only. After that nothing
 //! allocates.
 //!
