@@ -155,7 +155,7 @@ test("W draws the character twice, the second with its skin carried by the bones
   await picture("twins");
   await press("w");
   await until(page, () => !window.supple.soft.twin);
-  assert.ok(await page.locator("#twin-label").isHidden());
+  await page.locator("#twin-label").waitFor({ state: "hidden" });
 });
 
 test("the wheel makes the ball larger, with Shift it presses deeper", async () => {
@@ -235,17 +235,17 @@ test("what touches the skin by a scene's own motion is drawn where it is", async
   const apart = () => {
     const { obstacle, pose } = window.supple.frame.obstacles[0];
     const { position } = window.supple.scene.obstacles[obstacle].frame;
-    return Math.hypot(...position.map((p, k) => p - pose[k]));
+    return Math.hypot(...position.map((p, k) => p - pose[k])) > 0.02;
   };
-  await until(page, `(${apart})() > 0.02`);
-  const off = () => {
+  await until(page, apart);
+  const there = () => {
     const { obstacle, pose } = window.supple.frame.obstacles[0];
     const drawn = window.supple.obstacleAt(obstacle);
-    return Math.hypot(...drawn.map((p, k) => p - pose[k]));
+    return Math.hypot(...drawn.map((p, k) => p - pose[k])) < 1e-6;
   };
   await press("Space");
   await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
-  await until(page, `(${off})() < 1e-6`);
+  await until(page, there);
 });
 
 test("without skin the tools say so", async () => {
