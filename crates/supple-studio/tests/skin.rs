@@ -59,11 +59,12 @@ fn poses(frame: &Frame) -> Vec<Pose> {
     (0..frame.bodies()).map(pose).collect()
 }
 
-/// Pauses and goes to the start.
+/// Pauses after the first steps and goes to the start: what is done there begins take 1.
 async fn at_rest(scene: &str) -> (Client, Value) {
     let address = start(scene);
     let mut client = Client::connect(&address).await;
     let told = client.told("scene").await;
+    client.frame_where(|frame| frame.step() >= 1).await;
     client.say(json!({"type": "pause"})).await;
     client.say(json!({"type": "seek", "take": 0, "step": 0})).await;
     client.frame_where(|frame| !frame.playing() && frame.step() == 0).await;
