@@ -729,8 +729,7 @@ fn restoring(
     });
     match done {
         Ok(_) => {
-            state.remembers = false;
-            state.contacts.clear();
+            state.forget();
         }
         Err(_) => state.clone_from(start),
     }

@@ -197,11 +197,30 @@ fn grips_hold_a_point_or_a_pose() {
         let t = f64::from(k) / 60.0;
         input.grips[0].target = a.position + 0.1 * DVec3::new((3.0 * t).sin(), 1.0 - (3.0 * t).cos(), 0.0);
         let report = step(model, &input, &mut state, &mut work).unwrap();
+        assert_eq!(report.substeps, 1);
         let held = state.bodies[hand.index()].position - input.grips[0].target;
         assert!(held.length() < 1e-7 && report.max_joint_gap < 1e-7, "{k}: {} {}", held.length(), report.max_joint_gap);
         let foot = &state.bodies[foot.index()];
         assert!((foot.position - b.position).length() < 1e-7 && foot.orientation.angle_between(b.orientation) < 1e-6);
     }
+}
+
+/// A hand that leads a body gives it the energy it needs: nothing is halved, nothing is slowed down.
+#[test]
+fn a_grip_moves_a_light_body_without_gravity() {
+    let mut builder = ModelBuilder::new();
+    let body = builder.body(BodySpec::new("stick").shape(Shape::capsule(0.2, 0.02), 1000.0));
+    let model = builder.build().unwrap();
+    let mut input = Input { gravity: DVec3::ZERO, ..Input::default() };
+    input.grips.push(Grip { body, point: DVec3::ZERO, target: DVec3::ZERO, rotation: None });
+    let (mut state, mut work) = (model.start(), Work::new(&model));
+    for k in 1..=60 {
+        input.grips[0].target = DVec3::X * f64::from(k) / 60.0; // 1 m/s from the first step on
+        let report = step(&model, &input, &mut state, &mut work).unwrap();
+        assert_eq!((report.substeps, report.resorts), (1, 0), "step {k}");
+        assert!(state.bodies[0].position.distance(input.grips[0].target) < 1e-9);
+    }
+    assert!((state.bodies[0].velocity.linear - DVec3::X).length() < 1e-6, "{}", state.bodies[0].velocity.linear);
 }
 
 /// Stiff joints in a loop: springs that the step does not resolve settle instead of ringing or exploding.

@@ -20,6 +20,7 @@ use super::block::{Block, Vector};
 use super::lanes::{Fused, Instructions, Kernel, Real, has_fused};
 pub use ldl::Ldl;
 use std::marker::PhantomData;
+use std::ops::Range;
 pub use unsymmetric::Lu;
 
 const NONE: Vector = [0.0; 6];
@@ -143,6 +144,41 @@ impl Sparse {
         self.lower.fill(NONE);
     }
 
+    /// Makes zero all but the blocks that these nodes share with nodes before them: those are about to be written.
+    pub fn clear_outside(&mut self, nodes: Range<usize>) {
+        let written = self.rows_of_edges(nodes);
+        self.diagonal.fill(NONE);
+        self.lower[..written.start].fill(NONE);
+        self.lower[written.end..].fill(NONE);
+    }
+
+    /// Takes the numbers of a matrix with the same pattern, but for the blocks that these nodes share with nodes before them.
+    pub fn copy_outside(&mut self, other: &Sparse, nodes: Range<usize>) {
+        debug_assert!(self.sizes == other.sizes && self.edges == other.edges);
+        let written = self.rows_of_edges(nodes);
+        self.diagonal.copy_from_slice(&other.diagonal);
+        self.lower[..written.start].copy_from_slice(&other.lower[..written.start]);
+        self.lower[written.end..].copy_from_slice(&other.lower[written.end..]);
+    }
+
+    /// Takes the diagonal of a matrix with the same pattern.
+    pub fn copy_diagonal(&mut self, other: &Sparse) {
+        self.diagonal.copy_from_slice(&other.diagonal);
+    }
+
+    /// Changes diagonals with a matrix of the same pattern.
+    pub fn swap_diagonal(&mut self, other: &mut Sparse) {
+        debug_assert!(self.sizes == other.sizes);
+        std::mem::swap(&mut self.diagonal, &mut other.diagonal);
+    }
+
+    /// Where the numbers of the blocks are that these nodes share with nodes before them.
+    fn rows_of_edges(&self, nodes: Range<usize>) -> Range<usize> {
+        let start =
+            |node: usize| self.shared.get(self.first[node] as usize).map_or(self.lower.len(), |&row| row as usize);
+        start(nodes.start)..start(nodes.end)
+    }
+
     /// Where the block in the rows of node `i` and the columns of node `j` is. Panics when there is no such edge.
     pub fn slot(&self, i: usize, j: usize) -> Slot {
         if i == j {
@@ -247,25 +283,35 @@ impl Sparse {
         self.diagonal[self.own_rows(i)].iter().enumerate().map(|(k, row)| row[k]).sum()
     }
 
-    fn own_rows(&self, i: usize) -> std::ops::Range<usize> {
+    fn own_rows(&self, i: usize) -> Range<usize> {
         let from = self.own[i] as usize;
         from..from + self.sizes[i] as usize
     }
 
     /// The rows of an edge.
-    fn shared_rows(&self, edge: usize) -> std::ops::Range<usize> {
+    fn shared_rows(&self, edge: usize) -> Range<usize> {
         let from = self.shared[edge] as usize;
         from..from + self.sizes[self.edges[edge].0 as usize] as usize
     }
 
     /// The edges (i, j) with the rows of their blocks.
     fn blocks(&self) -> impl Iterator<Item = (usize, usize, &[Vector])> {
-        let edges = self.edges.iter().enumerate();
-        edges.map(|(e, &(i, j))| (i as usize, j as usize, &self.lower[self.shared_rows(e)]))
+        self.blocks_of(0..self.edges.len())
+    }
+
+    /// These of them.
+    fn blocks_of(&self, edges: Range<usize>) -> impl Iterator<Item = (usize, usize, &[Vector])> {
+        edges.map(|e| (self.edges[e].0 as usize, self.edges[e].1 as usize, &self.lower[self.shared_rows(e)]))
     }
 
     /// `r −= H x`, by nodes.
     pub fn subtract_product(&self, x: &[Vector], r: &mut [Vector]) {
+        self.subtract_product_before(self.nodes(), x, r);
+    }
+
+    /// Of `r −= H x` only what is subtracted from the nodes before `end`.
+    pub fn subtract_product_before(&self, end: usize, x: &[Vector], r: &mut [Vector]) {
+        let r = &mut r[..end];
         if self.instructions == Instructions::Best && has_fused() {
             Fused::enter(Product::<Fused> { matrix: self, x, r, real: PhantomData });
         } else {
@@ -297,7 +343,7 @@ impl Sparse {
     }
 }
 
-/// `r −= H x`, compiled for kinds of numbers.
+/// `r −= H x` of as many nodes as r has, compiled for kinds of numbers.
 struct Product<'a, R> {
     matrix: &'a Sparse,
     x: &'a [Vector],
@@ -313,9 +359,15 @@ impl<R: Real> Kernel for Product<'_, R> {
         for (i, r) in r.iter_mut().enumerate() {
             subtract_times::<R>(r, &matrix.diagonal[matrix.own_rows(i)], &x[i]);
         }
-        for (i, j, block) in matrix.blocks() {
+        let both = matrix.first[r.len()] as usize;
+        for (i, j, block) in matrix.blocks_of(0..both) {
             subtract_times::<R>(&mut r[i], block, &x[j]);
             subtract_transpose_times::<R>(&mut r[j], block, &x[i]);
+        }
+        for (i, j, block) in matrix.blocks_of(both..matrix.edges.len()) {
+            if j < r.len() && x[i] != NONE {
+                subtract_transpose_times::<R>(&mut r[j], block, &x[i]);
+            }
         }
     }
 }

@@ -48,7 +48,8 @@ pub struct JointState {
     /// Rotation vector of a ball from its spring's rest, in the parent's axes, at the present pose \[rad\]. It goes on beyond half a
     /// turn; within a radian of a whole turn, where a rotation vector loses its meaning, it goes back to the short way round.
     pub turn: DVec3,
-    /// Force of the joint on its child over the last part of a step, world axes \[N\].
+    /// Force of the joint on its child over the last part of a step, world axes \[N\]: a first guess for the next. Zero where the solver needs
+    /// none.
     pub force: DVec3,
     /// Of a servo's error, `∫ (target − x) dt`, for motors with an integral gain \[rad·s, or m·s\].
     pub integral: f64,
@@ -146,13 +147,18 @@ impl State {
     /// Takes every joint's angle from the poses, in (−π, π], and forgets what the joints remember of earlier ones: call it after
     /// placing bodies by hand.
     pub fn recount_turns(&mut self, model: &Model) {
+        self.forget();
+        for (k, joint) in model.joints().iter().enumerate() {
+            self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), 0.0);
+        }
+    }
+
+    /// Forgets what solvers keep of one step for the next.
+    pub fn forget(&mut self) {
         self.remembers = false;
         self.contacts.clear();
         for joint in &mut self.joints {
             (joint.turn, joint.force) = (DVec3::ZERO, DVec3::ZERO);
-        }
-        for (k, joint) in model.joints().iter().enumerate() {
-            self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), 0.0);
         }
     }
 

@@ -212,8 +212,7 @@ pub(crate) fn substep(
             Ok(report)
         }
     }?;
-    state.remembers = false;
-    state.contacts.clear();
+    state.forget();
     Ok(report)
 }
 
@@ -342,7 +341,7 @@ pub(crate) fn substep_four(
         let measured = sweep.down(plan, h, Threads::One);
         Some(check(model, states[0], plan, sweep, &measured).map(|()| {
             sweep.scatter(plan, states);
-            states.iter_mut().for_each(|state| state.remembers = false);
+            states.iter_mut().for_each(|state| state.forget());
             report(plan, &measured, limits)
         }))
     }

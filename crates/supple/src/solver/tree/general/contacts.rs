@@ -1,6 +1,6 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
-use super::system::{Middle, Part, System};
+use super::system::{Along, Middle, Part, System};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
@@ -138,7 +138,7 @@ impl GeneralWork {
             }
             let (momenta, unsettled) =
                 with_flesh(part, flesh, (poses, Nodes::Alone), momenta, system, momenta_with_flesh);
-            Ok(system.residual(part, Middle::Foretold, state, poses, momenta).max(unsettled))
+            Ok(system.residual(part, (Middle::Foretold, Along::Start), state, poses, momenta).max(unsettled))
         })?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();

@@ -96,15 +96,21 @@ impl GeneralWork {
     }
 }
 
-/// Newton ends when joints are closed to this share of the model's size \[m, and rad\] and the last correction was as small.
+/// Newton ends when joints are closed to this share of the model's size \[m, and rad\].
 const TOLERANCE: f64 = 1e-9;
 /// Passes before Newton has failed.
 const PASSES: u32 = 25;
-/// A correction that is more than this share of the last one asks for the derivative at the present drift: rows that turn under tension, along a
+/// A first correction of remembered forces, as a turn or a share of the model's size, beyond which they are no use.
+const LARGEST_FROM_MEMORY: f64 = 0.2;
+/// Times that the derivative under tension is factored: it follows the first corrections, which are large.
+const TENSE_PASSES: u32 = 2;
+/// A correction that is more than this share of the last one, of the same factors, asks for the derivative at the present drift: rows that turn under tension, along a
 /// long chain, make the one of the start useless.
-const SLOW: f64 = 0.1;
-/// What may be missing of momenta with flesh, as the share of the model's size that it moves a bone by. It is given to the bones
-/// afterwards, so that none is lost.
+const SLOW: f64 = 0.2;
+/// What may be missing of momenta, as the share of the model's size that it moves a body by. It is given to the bodies afterwards, so
+/// that none is lost.
+const MISSING: f64 = 1e-8;
+/// The same with flesh.
 const MISSING_WITH_FLESH: f64 = 1e-7;
 /// What may be missing with flesh when passes are used up.
 const UNSETTLED: f64 = 1e-2;
@@ -190,6 +196,10 @@ impl GeneralWork {
 
         // (2): the velocities at its end
         self.second_impulses(part);
+        match self.along {
+            Along::Start => state.joints.iter_mut().for_each(|joint| joint.force = DVec3::ZERO),
+            Along::Mean => self.system.remember(part.h, state),
+        }
         for (body, pose) in state.bodies.iter_mut().zip(&self.poses) {
             (body.position, body.orientation) = (pose.translation, pose.rotation);
         }
@@ -216,7 +226,7 @@ impl GeneralWork {
         }
 
         state.follow_turns(model);
-        state.remembers = false;
+        state.remembers = false; // but for forces of joints under tension
         let gap = measure::joint_gap(model, state);
         (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
         match state.bodies.iter().position(|b| !b.is_finite()) {
@@ -271,28 +281,32 @@ impl GeneralWork {
     fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
         self.system.guess(state);
-        if self.flesh.is_none() {
-            self.system.factor(model)?;
-            report.factorisations += 1;
-        }
-        let enough = if self.flesh.is_some() { MISSING_WITH_FLESH } else { TOLERANCE };
-        let (mut last, mut slow) = (f64::INFINITY, 0);
-        let (mut factors, mut is_slow) = (Factors::OfStart, false);
         self.along = Along::Start;
+        let mut remembered =
+            self.flesh.is_none() && self.system.recall(part, state) && self.system.is_tense(part, state);
+        if remembered {
+            self.act_along_mean(model);
+        } else if self.flesh.is_none() {
+            self.begin_at_start(model, state, report)?;
+        }
+        let enough = if self.flesh.is_some() { MISSING_WITH_FLESH } else { MISSING };
+        let (mut last, mut slow) = (f64::INFINITY, 0);
+        let (mut factors, mut is_slow, mut is_fresh) = (Factors::Symmetric, false, false);
+        let (mut tense_passes, mut corrections) = (0, 0);
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
-            if pass == 1 && self.flesh.is_none() && self.system.is_tense(part, state) {
-                self.along = Along::Mean;
-                self.system.begin_mean(model);
+            if corrections == 1
+                && self.along == Along::Start
+                && self.flesh.is_none()
+                && self.system.is_tense(part, state)
+            {
+                self.act_along_mean(model);
             }
-            if self.along == Along::Mean {
-                self.system.move_rows(model, &self.poses);
-            }
-            let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, .. } = self;
+            let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, along, .. } = self;
             let (momenta, unsettled) =
                 with_flesh(part, flesh, (poses, Nodes::WithBones), momenta, system, momenta_with_flesh);
-            let open = system.residual(part, Middle::OfDrift, state, poses, momenta);
+            let open = system.residual(part, (Middle::OfDrift, *along), state, poses, momenta);
             let missing = self.system.largest_momentum(part, state);
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
@@ -310,13 +324,29 @@ impl GeneralWork {
                 self.system.factor(model)?;
                 report.factorisations += 1;
                 self.before.clone_from(&self.system.v);
-            } else if is_slow || (self.along == Along::Mean && factors == Factors::OfStart) {
-                self.system.factor_at(part, self.along, state, &self.poses)?;
-                factors = Factors::OfDrift;
+            } else if is_slow || (self.along == Along::Mean && tense_passes < TENSE_PASSES) {
+                // Where bodies are pressed together the symmetric part may have no factors
+                if !is_slow && self.system.factor_tense(part, state, &self.poses).is_ok() {
+                    (factors, tense_passes) = (Factors::Symmetric, tense_passes + 1);
+                } else if remembered && corrections == 0 {
+                    remembered = false;
+                    self.begin_at_start(model, state, report)?;
+                    continue;
+                } else {
+                    self.system.factor_at(part, self.along, state, &self.poses)?;
+                    (factors, tense_passes) = (Factors::OfDrift, TENSE_PASSES);
+                }
                 report.factorisations += 1;
+                is_fresh = true;
             }
             let correction = self.system.correct(part, factors);
             report.solves += 1;
+            if remembered && corrections == 0 && !(correction < LARGEST_FROM_MEMORY) {
+                (remembered, tense_passes, is_fresh) = (false, 0, false);
+                self.begin_at_start(model, state, report)?;
+                continue;
+            }
+            corrections += 1;
             if !correction.is_finite() {
                 return Err(self.widest(model));
             }
@@ -328,11 +358,28 @@ impl GeneralWork {
                     return Err(self.widest(model));
                 }
             }
-            is_slow = correction > SLOW * last;
+            is_slow = correction > SLOW * last && !is_fresh;
+            is_fresh = false;
             last = correction;
         }
         self.momenta_of_drift(part, Middle::OfDrift, state);
         Ok(())
+    }
+
+    /// Begins (1) with the velocities and the rows of the start, and no impulses of joints.
+    fn begin_at_start(&mut self, model: &Model, state: &State, report: &mut Report) -> Result<(), Failure> {
+        if self.along == Along::Mean {
+            self.system.end_mean(model);
+        }
+        self.along = Along::Start;
+        self.system.guess(state);
+        report.factorisations += 1;
+        self.system.factor(model)
+    }
+
+    fn act_along_mean(&mut self, model: &Model) {
+        self.along = Along::Mean;
+        self.system.begin_mean(model);
     }
 
     /// Shortens the last correction of bones, and the step of the flesh that goes with it, until it goes down.
@@ -425,6 +472,9 @@ impl GeneralWork {
         let (gain, slack) = (after - before - work, ENERGY_SLACK * stake + still);
         let damped: f64 = self.forces.iter().map(|kept| kept.damped(&self.system.v, h)).sum();
         let may_not_lose = contacts.is_empty() && stops.is_empty() && self.flesh.is_none();
+        if !gain.is_nan() && !input.grips.is_empty() {
+            return Ok(()); // the hand that leads a grip gives and takes what it needs
+        }
         if gain.is_nan()
             || (gain > slack && halvings > 0)
             || (gain < -slack - damped && may_not_lose && halvings > MAX_HALVINGS - HALVINGS_FOR_LOSS)

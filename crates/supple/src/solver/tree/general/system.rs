@@ -11,11 +11,12 @@ use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, exp_derivative, log, skew, turned_inertia};
 use crate::maths::sparse::{Ldl, Lu, Slot, Sparse};
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::joint::Sides;
+use crate::model::joint::{Rows as JointRows, Sides};
 use crate::model::{Body, BodyId, BodyState, Joint, JointId, Model, State};
 use crate::solver::Mode;
 use crate::step::Failure;
-use glam::{DMat3, DVec3};
+use glam::{DMat3, DQuat, DVec3};
+use std::ops::Range;
 
 /// What a part of a step is about.
 pub(super) struct Part<'a> {
@@ -278,6 +279,8 @@ pub(super) struct System {
     pub(super) v: Vec<Vector>,
     /// The inertia in the middle of the drift that is in the matrix of (1), by body.
     middle: Vec<DMat3>,
+    /// One over the mass, and the inverse of the inertia in the body's axes, by body.
+    lightness: Vec<(f64, DMat3)>,
     drifted: Vec<Vector>,
     /// Right-hand side and solution, by node.
     pub(super) x: Vec<Vector>,
@@ -306,9 +309,9 @@ pub(super) struct System {
 
 /// μ as a share of `J A⁻¹ Jᵀ`.
 const REGULAR: f64 = 1e-12;
-/// Refinements of the linear system (2), at most: a change of velocities and impulses by this share is rounding.
+/// Refinements of the linear system (2), at most: a change of velocities by this share is rounding.
 const REFINEMENTS: u32 = 3;
-const ROUNDING: f64 = 1e-13;
+const ROUNDING: f64 = 1e-12;
 
 impl System {
     pub(super) fn new(model: &Model) -> System {
@@ -322,6 +325,7 @@ impl System {
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
             middle: vec![DMat3::ZERO; model.bodies().len()],
+            lightness: model.bodies().iter().map(|body| (1.0 / body.mass, body.inertia.inverse())).collect(),
             drifted: Vec::new(),
             x: Vec::new(),
             keep: Vec::new(),
@@ -458,10 +462,31 @@ impl System {
         self.links.iter_mut().for_each(|link| link.y = [0.0; 6]);
     }
 
+    /// Guesses that joints pull as the state remembers it, along the rows of the start; tells whether it remembers any.
+    pub(super) fn recall(&mut self, part: &Part<'_>, state: &State) -> bool {
+        if state.joints.iter().all(|joint| joint.force == DVec3::ZERO) {
+            return false;
+        }
+        for (link, joint) in self.links.iter_mut().zip(&state.joints) {
+            let rows = self.matrix.rows(link.at_a, link.rows);
+            for (y, row) in link.y.iter_mut().zip(rows) {
+                *y = -0.5 * part.h * to_twist(row).linear.dot(joint.force);
+            }
+        }
+        true
+    }
+
+    /// The forces of joints in (1) and (2), for the state to remember.
+    pub(super) fn remember(&self, h: f64, state: &mut State) {
+        for (link, joint) in self.links.iter().zip(&mut state.joints) {
+            joint.force = link.pull(&self.matrix) * (-2.0 / h);
+        }
+    }
+
     /// `[A J0ᵀ; J0 −μ]` with A = M in the middle of the drift, as the velocities of the start foretell it, and the forces.
     pub(super) fn assemble_first(&mut self, part: &Part<'_>, middle: Middle, state: &State, forces: &[Kept]) {
         let &Part { model, h, .. } = part;
-        self.matrix.clear();
+        self.matrix.clear_outside(self.joints(model));
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let w = match middle {
                 Middle::OfDrift => s.velocity.angular,
@@ -481,7 +506,7 @@ impl System {
         for link in self.links.iter_mut().skip(first_grip(part.model)) {
             link.rate = times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a]);
         }
-        self.matrix.clear();
+        self.matrix.clear_outside(self.joints(part.model));
         for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
             self.matrix.add(i, i, &inertia(body.mass, turned_inertia(s.orientation, body.inertia)));
         }
@@ -504,17 +529,16 @@ impl System {
         let &Part { model, input, .. } = part;
         // J M⁻¹ Jᵀ of one row
         let light = |i: usize, row: Twist| {
-            let (body, s) = (&model.bodies()[i], &state.bodies[i]);
-            let w = s.orientation.conjugate() * row.angular;
-            row.linear.length_squared() / body.mass + w.dot(body.inertia.inverse() * w)
+            let w = state.bodies[i].orientation.conjugate() * row.angular;
+            row.linear.length_squared() * self.lightness[i].0 + w.dot(self.lightness[i].1 * w)
         };
         for (k, link) in self.links.iter_mut().enumerate() {
             let mut compliance = 0.0;
             let mut set = |matrix: &mut Sparse, link: &mut Link, r: usize, [a, b]: [Twist; 2]| {
-                add_scaled(&mut matrix.rows_mut(link.at_a, link.rows)[r], 1.0, &from_twist(a));
+                matrix.rows_mut(link.at_a, link.rows)[r] = from_twist(a);
                 compliance += light(link.a, a);
                 if let Some(other) = link.b {
-                    add_scaled(&mut matrix.rows_mut(link.at_b, link.rows)[r], 1.0, &from_twist(b));
+                    matrix.rows_mut(link.at_b, link.rows)[r] = from_twist(b);
                     compliance += light(other, b);
                 }
                 link.lengths |= u8::from(a.linear != DVec3::ZERO) << r;
@@ -549,6 +573,11 @@ impl System {
         }
     }
 
+    /// The nodes of joints.
+    fn joints(&self, model: &Model) -> Range<usize> {
+        self.bodies..self.bodies + model.joints().len()
+    }
+
     pub(super) fn factor(&mut self, model: &Model) -> Result<(), Failure> {
         self.ldl.factor(&self.matrix).map_err(|node| self.failed_at(model, node))
     }
@@ -572,23 +601,44 @@ impl System {
     pub(super) fn residual(
         &mut self,
         part: &Part<'_>,
-        middle: Middle,
+        (middle, along): (Middle, Along),
         state: &State,
         poses: &[Pose],
         momenta: &[Vector],
     ) -> f64 {
         let &Part { model, input, h, reach, .. } = part;
-        // p0 + S − p(v) − J0ᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
+        let mut largest = 0.0f64;
+        for (k, link) in self.links.iter_mut().enumerate() {
+            match Rows::of(model, k) {
+                Rows::Joint(joint) => {
+                    let rows = joint.rows(&link.sides_at(poses));
+                    for (open, row) in link.open.iter_mut().zip(rows.iter()) {
+                        *open = row.residual;
+                    }
+                    if along == Along::Mean {
+                        link.act_along_mean(&self.rows_of_start, &rows, &mut self.matrix);
+                    }
+                }
+                Rows::Coupling(c) => link.open[0] = model.couplings()[c].row(model, state, |i| poses[i]).residual,
+                Rows::Grip(g) => {
+                    let grip = reachable(part, &input.grips[g], &state.bodies[link.a].pose());
+                    link.open = grip_error(&poses[link.a], &grip);
+                }
+            }
+            for r in 0..link.rows {
+                largest = largest.max(link.open[r].abs() / link.size_of_row(r, reach));
+            }
+        }
+        // p0 + S − p(v) − Jᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
         let mut v = std::mem::take(&mut self.keep);
         v[..self.bodies].copy_from_slice(&self.v);
         for (node, link) in v[self.bodies..].iter_mut().zip(&self.links) {
             *node = link.y;
         }
         self.x[..self.bodies].copy_from_slice(momenta);
-        self.matrix.subtract_product(&v, &mut self.x);
+        self.matrix.subtract_product_before(self.bodies, &v, &mut self.x);
         self.keep = v;
         let (bodies, links) = self.x.split_at_mut(self.bodies);
-        let mut largest = 0.0f64;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             if middle == Middle::Foretold {
                 break;
@@ -598,22 +648,9 @@ impl System {
             add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
         }
         // J0 δv = −C(q1)/h
-        for (k, link) in self.links.iter_mut().enumerate() {
-            match Rows::of(model, k) {
-                Rows::Joint(joint) => {
-                    for (r, row) in joint.rows(&link.sides_at(poses)).iter().enumerate() {
-                        link.open[r] = row.residual;
-                    }
-                }
-                Rows::Coupling(c) => link.open[0] = model.couplings()[c].row(model, state, |i| poses[i]).residual,
-                Rows::Grip(g) => {
-                    let grip = reachable(&input.grips[g], &state.bodies[link.a].pose(), reach);
-                    link.open = grip_error(&poses[link.a], &grip);
-                }
-            }
+        for (x, link) in links.iter_mut().zip(&self.links) {
             for r in 0..link.rows {
-                links[k][r] = -link.open[r] / h;
-                largest = largest.max(link.open[r].abs() / link.size_of_row(r, reach));
+                x[r] = -link.open[r] / h;
             }
         }
         largest
@@ -708,29 +745,24 @@ impl System {
         swing.any(|pull| 2.0 * part.h * pull > 2.0)
     }
 
-    /// Makes the rows along which joints act in (1) the mean of those of the start and those at `poses`.
-    pub(super) fn move_rows(&mut self, model: &Model, poses: &[Pose]) {
-        for (link, joint) in self.links.iter().zip(model.joints()) {
-            let start = &self.rows_of_start[link.first_row as usize..];
-            for (r, (row, start)) in joint.rows(&link.sides_at(poses)).iter().zip(start).enumerate() {
-                let mean = |end: Twist, start: &Vector| {
-                    let end = from_twist(end);
-                    std::array::from_fn(|k| 0.5 * (end[k] + start[k]))
-                };
-                self.matrix.rows_mut(link.at_a, link.rows)[r] = mean(row.a, &start[0]);
-                if link.b.is_some() {
-                    self.matrix.rows_mut(link.at_b, link.rows)[r] = mean(row.b, &start[1]);
-                }
-            }
-        }
-    }
-
-    /// From now on joints act along the mean of their rows.
+    /// From now on joints act along the mean of their rows: those of the start are kept.
     pub(super) fn begin_mean(&mut self, model: &Model) {
         for link in self.links.iter().take(model.joints().len()) {
             let (a, b) = (self.matrix.rows(link.at_a, link.rows), self.matrix.rows(link.at_b, link.rows));
             let keep = &mut self.rows_of_start[link.first_row as usize..][..link.rows];
             keep.iter_mut().zip(a.iter().zip(b)).for_each(|(keep, (a, b))| *keep = [*a, *b]);
+        }
+    }
+
+    /// Joints act along the rows of the start again.
+    pub(super) fn end_mean(&mut self, model: &Model) {
+        for link in self.links.iter().take(model.joints().len()) {
+            for (r, [a, b]) in self.rows_of_start[link.first_row as usize..][..link.rows].iter().enumerate() {
+                self.matrix.rows_mut(link.at_a, link.rows)[r] = *a;
+                if link.b.is_some() {
+                    self.matrix.rows_mut(link.at_b, link.rows)[r] = *b;
+                }
+            }
         }
     }
 
@@ -748,6 +780,37 @@ impl System {
         }
     }
 
+    /// Factors the symmetric part of the derivative of (1) where joints act [along the mean](Along::Mean) of their rows. Those are close to the rows of the end as
+    /// v moves them, which the derivative has, and what tension adds is symmetric but for the moment that turns the body: it converges nearly as fast while bodies turn
+    /// little in h, and is half the work. It fails where bodies are pressed together so hard that it is not definite.
+    pub(super) fn factor_tense(&mut self, part: &Part<'_>, state: &State, poses: &[Pose]) -> Result<(), Failure> {
+        let &Part { model, h, .. } = part;
+        let System { stiffened, matrix, links, v, middle, .. } = self;
+        let symmetric = |m: DMat3| (m + m.transpose()) * 0.5;
+        stiffened.copy_diagonal(matrix);
+        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            let w = to_twist(&v[i]).angular;
+            let change = symmetric(spin_derivative(middle_inertia(body, s, w, h), w, h)) - middle[i];
+            stiffened.add(i, i, &Block::angular(change));
+        }
+        for (link, joint) in links.iter().zip(model.joints()) {
+            // δ(½ r × λ) = ½ [λ][r] δφ
+            let pull = link.pull(matrix) * (0.5 * h);
+            let mut add_tension = |i: usize, r: DVec3| {
+                stiffened.add(i, i, &Block::angular(symmetric(skew(pull) * skew(r))));
+            };
+            let sides = link.sides_at(poses);
+            add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation);
+            if let Some(b) = link.b {
+                add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation));
+            }
+        }
+        self.matrix.swap_diagonal(&mut self.stiffened);
+        let done = self.factor(model);
+        self.matrix.swap_diagonal(&mut self.stiffened);
+        done
+    }
+
     /// Factors the derivative of (1) at the drift v that leads to `poses`: `[A' Jᵀ; J1' −μ]` with the rows where it ends, as v moves them, and A' with what
     /// the middle of the drift adds, and what tension adds to rows that go with the end.
     pub(super) fn factor_at(
@@ -758,8 +821,9 @@ impl System {
         poses: &[Pose],
     ) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
+        let joints = self.joints(model);
         let System { stiffened: ahead, matrix, links, leaders, v, middle, .. } = self;
-        ahead.copy_from(matrix);
+        ahead.copy_outside(matrix, joints);
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
             let w = to_twist(&v[i]).angular;
             let change = spin_derivative(middle_inertia(body, s, w, h), w, h) - middle[i];
@@ -824,7 +888,7 @@ impl System {
     /// One correction of v and y; returns its size as a turn or a share of the model's size in h.
     pub(super) fn correct(&mut self, part: &Part<'_>, factors: Factors) -> f64 {
         match factors {
-            Factors::OfStart => self.ldl.solve(&mut self.x),
+            Factors::Symmetric => self.ldl.solve(&mut self.x),
             Factors::OfDrift => self.lu.solve(&self.ldl, &mut self.x),
         }
         let (bodies, links) = self.x.split_at(self.bodies);
@@ -853,39 +917,32 @@ impl System {
         self.links.iter().map(one).sum()
     }
 
-    /// Solves (2): velocities from momenta and the second impulses. Returns the number of solves.
+    /// Solves (2): velocities from momenta and the second impulses, first those of the drift. Returns the number of solves.
     pub(super) fn velocities(&mut self, momenta: &[Vector], second: &[Wrench]) -> u32 {
         let n = self.bodies;
-        self.keep.fill([0.0; 6]);
+        let largest = |list: &[Vector]| list.iter().flatten().fold(0.0f64, |m, x| m.max(x.abs()));
+        self.keep[..n].copy_from_slice(&self.v);
+        self.keep[n..].fill([0.0; 6]);
+        let mut last = 0.0;
         for solve in 0..=REFINEMENTS {
             // residual of the system without μ
-            for (i, x) in self.x.iter_mut().enumerate() {
-                *x = match i.checked_sub(n) {
-                    None => {
-                        let mut p = momenta[i];
-                        add_scaled(&mut p, 1.0, &from_wrench(second[i]));
-                        p
-                    }
-                    Some(k) => self.links[k].rate,
-                };
+            for (x, (p, impulse)) in self.x.iter_mut().zip(momenta.iter().zip(second)) {
+                *x = *p;
+                add_scaled(x, 1.0, &from_wrench(*impulse));
             }
-            if solve > 0 {
-                self.matrix.subtract_product(&self.keep, &mut self.x);
-                for (k, link) in self.links.iter().enumerate() {
-                    let y = self.keep[n + k];
-                    add_scaled(&mut self.x[n + k], -link.regular, &y);
-                }
+            for (k, link) in self.links.iter().enumerate() {
+                self.x[n + k] = link.rate;
+                add_scaled(&mut self.x[n + k], -link.regular, &self.keep[n + k]);
             }
+            self.matrix.subtract_product(&self.keep, &mut self.x);
             self.ldl.solve(&mut self.x);
-            let (mut change, mut all) = (0.0f64, 0.0f64);
-            for (keep, x) in self.keep.iter_mut().zip(&self.x) {
-                add_scaled(keep, 1.0, x);
-                change = x.iter().fold(change, |m, x| m.max(x.abs()));
-                all = keep.iter().fold(all, |m, x| m.max(x.abs()));
-            }
-            if change <= ROUNDING * all {
+            self.keep.iter_mut().zip(&self.x).for_each(|(keep, x)| add_scaled(keep, 1.0, x));
+            // The next change is less than this one by as much as this one is less than the last.
+            let change = largest(&self.x[..n]);
+            if solve > 0 && change * change <= ROUNDING * last * largest(&self.keep[..n]) {
                 return 1 + solve;
             }
+            last = change;
         }
         1 + REFINEMENTS
     }
@@ -906,11 +963,11 @@ pub(super) enum Along {
     Mean,
 }
 
-/// Where in the drift the matrix of a correction is from.
+/// What the matrix of a correction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Factors {
-    /// The symmetric matrix of its start.
-    OfStart,
+    /// That of the start of the drift, or the symmetric part of the derivative under tension.
+    Symmetric,
     /// The derivative at the last [`factor_at`](System::factor_at).
     OfDrift,
 }
@@ -950,6 +1007,21 @@ impl Link {
         Sides { a: poses[self.a], a_velocity: Twist::ZERO, b, b_velocity: Twist::ZERO }
     }
 
+    /// Makes the rows along which a joint acts in (1) the mean of those of the start and those of the end.
+    fn act_along_mean(&self, rows_of_start: &[[Vector; 2]], of_end: &JointRows, matrix: &mut Sparse) {
+        let mean = |end: Twist, start: &Vector| -> Vector {
+            let end = from_twist(end);
+            std::array::from_fn(|k| 0.5 * (end[k] + start[k]))
+        };
+        let starts = &rows_of_start[self.first_row as usize..];
+        for (r, (end, start)) in of_end.iter().zip(starts).enumerate() {
+            matrix.rows_mut(self.at_a, self.rows)[r] = mean(end.a, &start[0]);
+            if self.b.is_some() {
+                matrix.rows_mut(self.at_b, self.rows)[r] = mean(end.b, &start[1]);
+            }
+        }
+    }
+
     /// The impulse `Jᵀ y` on side a, without its moment.
     fn pull(&self, matrix: &Sparse) -> DVec3 {
         to_twist(&transpose_times(matrix.rows(self.at_a, self.rows), &self.y)).linear
@@ -984,12 +1056,16 @@ fn grip_error(pose: &Pose, grip: &Grip) -> Vector {
     from_twist(Twist::new(d, turned))
 }
 
-/// A grip no farther away than a part of a step may bring the body.
-fn reachable(grip: &Grip, start: &Pose, reach: f64) -> Grip {
+/// Where a grip is at the end of the part: it comes to its target at the end of the step, and no farther than a part may bring the body.
+fn reachable(part: &Part<'_>, grip: &Grip, start: &Pose) -> Grip {
+    let share = part.h / (part.h + part.after);
     let from = start.transform_point(grip.point);
-    let rotation =
-        grip.rotation.map(|q| exp(log(q * start.rotation.conjugate()).clamp_length_max(0.5)) * start.rotation);
-    Grip { target: from + (grip.target - from).clamp_length_max(0.5 * reach), rotation, ..*grip }
+    let turn = |to: DQuat| (log(to * start.rotation.conjugate()) * share).clamp_length_max(0.5);
+    Grip {
+        target: from + ((grip.target - from) * share).clamp_length_max(0.5 * part.reach),
+        rotation: grip.rotation.map(|to| exp(turn(to)) * start.rotation),
+        ..*grip
+    }
 }
 
 fn inertia(mass: f64, inertia: DMat3) -> Block {
