@@ -4,7 +4,7 @@
 //! differ from step to step), a [`Work`] (scratch) and a [`Report`] (what a step measured). One function: [`step()`].
 //!
 //! ```
-//! use glam::DVec3;
+//! use supple::glam::DVec3;
 //! use supple::*;
 //!
 //! // A stiff rod of two links, held by one end.

@@ -191,7 +191,7 @@ pub enum StepError {
     },
     /// The model has loops, which this solver does not solve.
     #[error(
-        "joint \"{joint}\" closes a loop, which solver {solver} does not solve: use solver impulse or assembly, or an anchor spring in its place [step/loops]"
+        "joint \"{joint}\" closes a loop, which solver {solver} does not solve: use solver tree with its default scheme, impulse or assembly, or an anchor spring in its place [step/loops]"
     )]
     Loops {
         /// Name of the solver.

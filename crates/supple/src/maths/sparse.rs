@@ -163,6 +163,7 @@ impl Sparse {
 
     /// Takes the diagonal of a matrix with the same pattern.
     pub fn copy_diagonal(&mut self, other: &Sparse) {
+        debug_assert!(self.sizes == other.sizes);
         self.diagonal.copy_from_slice(&other.diagonal);
     }
 

@@ -1111,7 +1111,7 @@ fn warnings(model: &Model) -> Vec<Warning> {
             code: "model/loop",
             part: format!("joint \"{}\"", model.joint(*id).name),
             what: "it closes a loop".into(),
-            remedy: "solvers tree and reduced refuse loops: use solver impulse or assembly, or an anchor spring in its place".into(),
+            remedy: "solver tree holds it with its default scheme; solver reduced refuses loops, an anchor spring in its place would do".into(),
         });
     }
     out

@@ -223,7 +223,7 @@ pub(crate) fn no_grips(solver: &'static str, model: &Model, input: &Input) -> Re
         Some(grip) => Err(StepError::Unsupported {
             solver,
             part: format!("the grip on body \"{}\"", model.bodies().get(grip.body.index()).map_or("?", |b| &b.name)),
-            remedy: "pull with a stiff drag instead, or use solver impulse or assembly",
+            remedy: "pull with a stiff drag instead, or use solver tree with its default scheme, impulse or assembly",
         }),
     }
 }
@@ -247,7 +247,7 @@ pub(crate) fn no_hard_limits(solver: &'static str, model: &Model) -> Result<(), 
         Some(&id) => Err(StepError::Unsupported {
             solver,
             part: format!("the hard limits of joint \"{}\"", model.joint(id).name),
-            remedy: "make them soft (Stops::Soft) and stiff, or use solver impulse",
+            remedy: "make them soft (Stops::Soft) and stiff, or use solver tree with its default scheme, or impulse",
         }),
     }
 }
