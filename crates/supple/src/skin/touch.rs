@@ -287,8 +287,9 @@ impl Search {
             };
             let side = |x: DVec3| (Side::Fixed, velocity_at(twist, pose, x));
             let thing = Thing { gap, side, friction: obstacle.material.friction, key: id.0 };
-            // on a plane vertices are lowest
-            self.test(skin, posed, Ahead { is_whole: ahead.is_whole && !is_plane, ..ahead }, &thing);
+            // on a plane vertices are lowest; on a mesh of many triangles the rest would take too long
+            let is_quick = !is_plane && mesh.as_ref().is_none_or(|mesh| mesh.count() <= FEW_TRIANGLES);
+            self.test(skin, posed, Ahead { is_whole: ahead.is_whole && is_quick, ..ahead }, &thing);
             self.meshes[id.index()] = mesh;
         }
     }
@@ -365,6 +366,8 @@ impl Search {
 }
 
 const BALL_FRICTION: f64 = 0.5;
+/// Obstacles of more triangles are met by vertices alone.
+const FEW_TRIANGLES: usize = 200;
 
 /// How far ahead contacts are kept.
 #[derive(Clone, Copy, Debug)]
