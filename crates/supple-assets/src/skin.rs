@@ -58,7 +58,7 @@ impl Imported {
             painted.push(Painted { shares, material: *material });
         }
         let inner = match &plan.inner {
-            Some(inner) => Some(inner.places(&surface, &mut note)?),
+            Some(inner) => Some(inner.layer(&surface, &mut note)?),
             None => None,
         };
         let mut builder = ModelBuilder::from(&model);

@@ -153,7 +153,6 @@ fn a_flat_sheet_is_refused_with_the_reason() {
 
 /// The hand of the assets in soft skin, by the scene file of the guide: it presses on the table, dents, does not go through, and rises again.
 #[test]
-#[ignore = "not met yet: at rest on the table 2.6 mm inside, 2 are asked for"]
 fn a_hand_presses_on_a_table() {
     let Some(assets) = assets() else { return };
     let folder = std::env::temp_dir().join(format!("supple-hand-{}", std::process::id()));
@@ -169,7 +168,7 @@ fn a_hand_presses_on_a_table() {
     let skin = model.skin().unwrap();
     let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(model));
     // the top of the table is at 0
-    let below = |p: &DVec3| p.x.clamp(-0.3, 0.1) == p.x && p.z.clamp(-0.03, 0.27) == p.z && p.y > -0.04;
+    let below = |p: &DVec3| p.x.clamp(-0.32, 0.12) == p.x && p.z.clamp(-0.16, 0.28) == p.z && p.y > -0.04;
     let mut places = Vec::new();
     let (mut deepest, mut pressed, mut dent, mut last) = (0.0f64, 0, 0.0f64, 0);
     for k in 0..270 {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use supple::glam::{DVec2, DVec3};
-use supple::{Input, Work, step};
+use supple::skin::Ball;
+use supple::{Input, State, Work, step};
 use supple_assets::{FileError, Imported, open};
 
 /// A square bar of 0.2 m by 1 m with two bones, `low` and `high`, cut at its edges as for a texture, painted in its upper half: `_BELLY`.
@@ -121,8 +122,8 @@ fn inner_box(gap: f64) -> String {
     text
 }
 
-/// Tetrahedra of a bar whose boundary is that of the file; a cell in the middle is left out if it is hollow. Gmsh 2.2.
-fn tetrahedra(hollow: bool) -> String {
+/// Tetrahedra of a bar whose boundary is that of the file; cells in the middle are left out, from the second to this one across. Gmsh 2.2.
+fn tetrahedra(hollow: usize) -> String {
     let (n, rows) = (5usize, 11usize);
     let number = |i: usize, j: usize, k: usize| 1 + i + n * (j + rows * k);
     let mut nodes = String::new();
@@ -138,7 +139,7 @@ fn tetrahedra(hollow: bool) -> String {
     for k in 0..n - 1 {
         for j in 0..rows - 1 {
             for i in 0..n - 1 {
-                if hollow && (1..3).contains(&i) && (1..3).contains(&k) && (1..9).contains(&j) {
+                if (1..hollow).contains(&i) && (1..hollow).contains(&k) && (1..9).contains(&j) {
                     continue;
                 }
                 let c = |a: usize, b: usize, d: usize| number(i + a, j + b, k + d);
@@ -172,8 +173,9 @@ fn folder(name: &str) -> PathBuf {
     std::fs::write(folder.join("bar.glb"), bar()).unwrap();
     std::fs::write(folder.join("inner.obj"), inner_box(0.04)).unwrap();
     std::fs::write(folder.join("outside.obj"), inner_box(-0.5)).unwrap();
-    std::fs::write(folder.join("hollow.msh"), tetrahedra(true)).unwrap();
-    std::fs::write(folder.join("solid.msh"), tetrahedra(false)).unwrap();
+    std::fs::write(folder.join("hollow.msh"), tetrahedra(3)).unwrap();
+    std::fs::write(folder.join("thick.msh"), tetrahedra(2)).unwrap();
+    std::fs::write(folder.join("solid.msh"), tetrahedra(0)).unwrap();
     std::fs::write(folder.join("notes.txt"), "nothing").unwrap();
     folder
 }
@@ -245,13 +247,18 @@ fn a_layer_ends_at_an_inner_surface() {
 }
 
 #[test]
-#[ignore = "the hollow of this mesh lies below 90 of 194 vertices, and half are asked for"]
-fn a_layer_ends_at_the_inner_side_of_tetrahedra() {
+fn a_layer_is_the_tetrahedra_of_a_file() {
     // the same, told by tetrahedra: the cells in the middle are left out, 0.05 m below the sides
     let imported = scene("tets", "[skin.\"*\"]\n[layer]\ninner = \"hollow.msh\"\nmap = \"linear\"\n").unwrap();
     let depths = side_depths(&imported);
-    assert!(depths.iter().all(|d| (d - 0.05).abs() < 1e-6), "{depths:?}");
-    assert_eq!(imported.scene.model.skin().unwrap().map, supple::PoseMap::Linear);
+    assert!(depths.len() > 50 && depths.iter().all(|d| (d - 0.05).abs() < 1e-6), "{depths:?}");
+    let skin = imported.scene.model.skin().unwrap();
+    assert_eq!(skin.map, supple::PoseMap::Linear);
+    // its own elements, every one: 128 cells of 6, on the 194 vertices and the 74 corners of the hollow
+    assert_eq!((skin.layer.tets.len(), skin.nodes(), skin.layer.inner.len()), (768, 194, 74));
+    let volume: f64 = skin.layer.tets.iter().map(|&t| skin.layer.volume(&skin.rest, t)).sum();
+    assert!((volume - 128.0 * 0.05 * 0.05 * 0.1).abs() < 1e-7, "{volume} m³");
+    assert!(note(&imported, "768 tetrahedra of the file").is_some(), "{:?}", imported.notes);
     // and it runs
     let (model, mut state) = (&imported.scene.model, imported.scene.state.clone());
     let (mut work, input) = (
@@ -262,6 +269,37 @@ fn a_layer_ends_at_the_inner_side_of_tetrahedra() {
         step(model, &input, &mut state, &mut work).unwrap();
     }
     assert!(state.is_finite());
+}
+
+/// Where tetrahedra lie below one another, the corners between them move too.
+#[test]
+fn corners_within_a_layer_of_tetrahedra_move() {
+    let imported = scene("thick", "[skin.\"*\"]\nstiffness = 20000\n[layer]\ninner = \"thick.msh\"\n").unwrap();
+    let (model, mut state) = (&imported.scene.model, imported.scene.state.clone());
+    let skin = model.skin().unwrap();
+    // of the 81 corners below the surface 36 are on the inner side
+    assert_eq!((skin.nodes(), skin.layer.inner.len(), skin.layer.tets.len()), (194 + 45, 36, 6 * (160 - 8)));
+    let mut places = Vec::new();
+    skin.layer_positions(&state, &mut places);
+    assert_eq!(places.len(), 194 + 45 + 36);
+    // a ball presses on the thick side, and goes
+    let (mut work, mut input) = (Work::new(model), Input { gravity: DVec3::ZERO, ..imported.scene.input.clone() });
+    skin.positions(&state, &mut places);
+    let face = places.iter().map(|p| p.x).fold(f64::NEG_INFINITY, f64::max);
+    let height = places.iter().map(|p| p.y).sum::<f64>() / places.len() as f64;
+    let run = |steps: usize, inward: f64, state: &mut State, input: &mut Input, work: &mut Work| {
+        for _ in 0..steps {
+            let centre = DVec3::new(face + 0.1 - inward, height, 0.0);
+            input.balls = vec![Ball { centre, radius: 0.1, velocity: DVec3::ZERO }];
+            step(model, input, state, work).unwrap();
+        }
+        let moved = |nodes: &[supple::NodeState]| nodes.iter().map(|n| n.position.length()).fold(0.0, f64::max);
+        (moved(&state.nodes[..194]), moved(&state.nodes[194..]))
+    };
+    let (outside, within) = run(60, 0.015, &mut state, &mut input, &mut work);
+    assert!(outside > 4e-3 && within > 0.2 * outside && within < outside, "{outside} m, {within} m within");
+    let (outside, within) = run(120, -0.2, &mut state, &mut input, &mut work);
+    assert!(outside < 1e-3 && within < 1e-3, "{outside} m, {within} m within are left");
 }
 
 /// The same triangles within: each vertex has its own place below it.

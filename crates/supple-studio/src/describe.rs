@@ -204,7 +204,7 @@ fn skin(skin: &Skin, model: &Model) -> FleshLine {
     FleshLine {
         free: n,
         start: start.iter().flat_map(|p| p.to_array()).collect(),
-        masses: skin.masses.iter().copied().chain(std::iter::repeat_n(0.0, n)).collect(),
+        masses: skin.masses.iter().copied().chain(std::iter::repeat_n(0.0, skin.layer.inner.len())).collect(),
         tets: corners.iter().map(|(t, _)| *t).collect(),
         weights: corners
             .iter()
@@ -223,6 +223,8 @@ struct SkinLine {
     /// Places of the vertices in the rest pose, and of the corners of the layer below them.
     rest: Vec<f32>,
     inner: Vec<f32>,
+    /// The vertex that carries each of them.
+    follows: Vec<u32>,
     centres: Vec<f32>,
     /// Four a vertex; those after the last have no weight.
     bodies: Vec<u32>,
@@ -256,6 +258,7 @@ fn carried(skin: &Skin) -> SkinLine {
         },
         rest: flat(&skin.rest),
         inner: flat(&skin.layer.inner),
+        follows: skin.layer.follows.clone(),
         centres: flat(&skin.centres),
         bodies: skin.influences.iter().flatten().map(|i| i.body).collect(),
         weights: skin.influences.iter().flatten().map(|i| i.weight as f32).collect(),

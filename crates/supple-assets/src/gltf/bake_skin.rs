@@ -66,7 +66,7 @@ pub(super) fn add(
     let drawn: Vec<(&SkinnedMesh, DrawnMesh)> =
         character.meshes.iter().filter_map(|mesh| Some((mesh, character.rig.drawn(mesh)?))).collect();
     let (parts, drawn): (Vec<&SkinnedMesh>, Vec<DrawnMesh>) = drawn.into_iter().unzip();
-    let Some(closed) = skin::close_meshes(&drawn).ok().filter(|c| c.surface.vertices.len() == skin.nodes()) else {
+    let Some(closed) = skin::close_meshes(&drawn).ok().filter(|c| c.surface.triangles == skin.triangles) else {
         note("the skin is not that of this file: the bones alone are written".into());
         return Vec::new();
     };

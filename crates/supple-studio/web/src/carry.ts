@@ -10,10 +10,14 @@ export class Carrier {
   readonly alone: Float32Array;
   /** By body, from the rest pose to the world: rotation x, y, z, w, then the matrix by rows with its shift. */
   private readonly bones: Float32Array;
+  /** By vertex: where the corners that it carries are in `inner`. */
+  private readonly below: number[][];
 
   constructor(private readonly map: SkinMap) {
     this.vertices = map.rest.length / 3;
-    this.nodes = new Float32Array(6 * this.vertices);
+    this.nodes = new Float32Array(map.rest.length + map.inner.length);
+    this.below = Array.from({ length: this.vertices }, () => []);
+    map.follows.forEach((v, k) => this.below[v]!.push(3 * k));
     this.alone = new Float32Array(3 * this.vertices);
     this.bones = new Float32Array(16 * map.from_rest.length);
   }
@@ -30,7 +34,10 @@ export class Carrier {
       const [x, y, z] = [map.rest[at]!, map.rest[at + 1]!, map.rest[at + 2]!];
       put(m, x, y, z, alone, at);
       put(m, x + (displacements[at] ?? 0), y + (displacements[at + 1] ?? 0), z + (displacements[at + 2] ?? 0), nodes, at);
-      if (inner) put(m, map.inner[at]!, map.inner[at + 1]!, map.inner[at + 2]!, nodes, 3 * vertices + at);
+      if (!inner) continue;
+      for (const k of this.below[v]!) {
+        put(m, map.inner[k]!, map.inner[k + 1]!, map.inner[k + 2]!, nodes, 3 * vertices + k);
+      }
     }
   }
 

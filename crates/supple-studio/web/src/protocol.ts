@@ -109,6 +109,8 @@ export interface SkinMap {
   rest: number[];
   /** The corners of the layer below the vertices. */
   inner: number[];
+  /** The vertex that carries each of them. */
+  follows: number[];
   centres: number[];
   bodies: number[];
   weights: number[];

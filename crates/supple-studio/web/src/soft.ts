@@ -48,10 +48,11 @@ export class SoftView {
     this.values = new Float32Array(n);
     this.areas = areas(map.rest, flesh.triangles);
     let deep = 0;
-    for (let k = 0; k < 3 * n; k += 3) {
-      deep += Math.hypot(map.rest[k]! - map.inner[k]!, map.rest[k + 1]! - map.inner[k + 1]!, map.rest[k + 2]! - map.inner[k + 2]!);
-    }
-    this.depth = deep / Math.max(n, 1);
+    map.follows.forEach((v, i) => {
+      const [a, b] = [3 * v, 3 * i];
+      deep += Math.hypot(map.rest[a]! - map.inner[b]!, map.rest[a + 1]! - map.inner[b + 1]!, map.rest[a + 2]! - map.inner[b + 2]!);
+    });
+    this.depth = deep / Math.max(map.follows.length, 1);
 
     for (const { body, points, triangles } of map.proxies) {
       const geometry = new THREE.BufferGeometry();

@@ -175,6 +175,29 @@ impl Cage {
 
     /// Faces that belong to one tetrahedron only, seen from outside, on the nodes of the cage that they use.
     pub fn boundary(&self) -> SurfaceMesh {
+        let mut place: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut surface = SurfaceMesh::default();
+        for face in self.boundary_faces() {
+            surface.triangles.push(face.map(|i| {
+                *place.entry(i).or_insert_with(|| {
+                    surface.vertices.push(self.nodes[i as usize]);
+                    surface.vertices.len() as u32 - 1
+                })
+            }));
+        }
+        surface
+    }
+
+    /// The nodes of faces that only one tetrahedron has, in order.
+    pub(crate) fn boundary_nodes(&self) -> Vec<u32> {
+        let mut nodes: Vec<u32> = self.boundary_faces().flatten().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// The faces that only one tetrahedron has, turned outwards.
+    fn boundary_faces(&self) -> impl Iterator<Item = [u32; 3]> + use<> {
         // Outward faces of a tetrahedron of positive volume
         const OUTWARD: [[usize; 3]; 4] = [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]];
         let mut faces: BTreeMap<[u32; 3], (u32, [u32; 3])> = BTreeMap::new();
@@ -186,17 +209,7 @@ impl Cage {
                 faces.entry(key).or_insert((0, face)).0 += 1;
             }
         }
-        let mut place: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut surface = SurfaceMesh::default();
-        for (_, face) in faces.into_values().filter(|(count, _)| *count == 1) {
-            surface.triangles.push(face.map(|i| {
-                *place.entry(i).or_insert_with(|| {
-                    surface.vertices.push(self.nodes[i as usize]);
-                    surface.vertices.len() as u32 - 1
-                })
-            }));
-        }
-        surface
+        faces.into_values().filter(|(count, _)| *count == 1).map(|(_, face)| face)
     }
 
     /// What is wrong with it, if anything.

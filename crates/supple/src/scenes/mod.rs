@@ -390,7 +390,7 @@ static CATALOGUE: [SceneInfo; 35] = [
     },
     SceneInfo {
         name: "deer",
-        parameters: "1748,stiffness=100000,friction=0.5,map=centres,bird=1,animated=1",
+        parameters: "1748,stiffness=40000,friction=0.5,map=centres,bird=1,animated=1",
         units: &["vertices", "Pa", "", "", "", ""],
         summary: "a deer of 34 bones in soft skin, and a bird that lands on it [Galoppo 2007, fig. 1]",
         takes: &[],

@@ -319,9 +319,14 @@ fn fish() -> Result<ObstacleShape, String> {
     Ok(ObstacleShape::Mesh { vertices, triangles })
 }
 
+/// How much larger the bird is than it is drawn up below.
+const BIRD: f64 = 1.8;
+
 /// The limbs of a bird that flies along −Z, with the bone of `BIRD_BONES` that each is around.
 fn bird_limbs() -> Vec<(usize, Limb)> {
-    let limb = |from: DVec3, to: DVec3, a: f64, b: f64| Limb::new("bird", from, to, a, b).colour([0.20, 0.24, 0.34]);
+    let limb = |from: DVec3, to: DVec3, a: f64, b: f64| {
+        Limb::new("bird", BIRD * from, BIRD * to, BIRD * a, BIRD * b).colour([0.20, 0.24, 0.34])
+    };
     let mut limbs = vec![
         (0, limb(DVec3::new(0.0, 0.0, -0.08), DVec3::new(0.0, 0.0, 0.08), 0.065, 0.05)),
         (1, limb(DVec3::new(0.0, 0.06, -0.13), DVec3::new(0.0, 0.07, -0.15), 0.045, 0.042)),
@@ -338,7 +343,7 @@ fn bird_limbs() -> Vec<(usize, Limb)> {
 
 fn grow_bird() -> Result<creature::Skin, String> {
     let limbs = bird_limbs().into_iter().map(|(_, limb)| limb).collect();
-    Creature { limbs, blend: 0.008 }.grow(DVec3::splat(0.014))
+    Creature { limbs, blend: BIRD * 0.008 }.grow(DVec3::splat(BIRD * 0.014))
 }
 
 /// A stiff bird.
@@ -353,9 +358,9 @@ fn bird_bones() -> Vec<Bone> {
     let bone = |name: &str, parent: Option<usize>, from: DVec3, to: DVec3, radius: f64| Bone {
         name: format!("bird_{name}"),
         parent,
-        from,
-        to,
-        radius,
+        from: BIRD * from,
+        to: BIRD * to,
+        radius: BIRD * radius,
     };
     vec![
         bone("body", None, v(0.0, 0.0, 0.10), v(0.0, 0.0, -0.08), 0.055),
@@ -392,37 +397,37 @@ fn deer_bones() -> Vec<Bone> {
         let parent = parent.and_then(|p| bones.iter().position(|b| b.name == p));
         bones.push(Bone { name: name.into(), parent, from, to, radius });
     };
-    add(&mut bones, "pelvis", None, v(-0.42, 1.02, 0.0), v(-0.26, 1.04, 0.0), 0.155);
-    add(&mut bones, "spine_1", Some("pelvis"), v(-0.26, 1.04, 0.0), v(-0.12, 1.03, 0.0), 0.16);
-    add(&mut bones, "spine_2", Some("spine_1"), v(-0.12, 1.03, 0.0), v(0.03, 1.02, 0.0), 0.17);
-    add(&mut bones, "spine_3", Some("spine_2"), v(0.03, 1.02, 0.0), v(0.18, 1.03, 0.0), 0.175);
+    add(&mut bones, "pelvis", None, v(-0.42, 1.03, 0.0), v(-0.26, 1.05, 0.0), 0.145);
+    add(&mut bones, "spine_1", Some("pelvis"), v(-0.26, 1.05, 0.0), v(-0.12, 1.04, 0.0), 0.145);
+    add(&mut bones, "spine_2", Some("spine_1"), v(-0.12, 1.04, 0.0), v(0.03, 1.03, 0.0), 0.155);
+    add(&mut bones, "spine_3", Some("spine_2"), v(0.03, 1.03, 0.0), v(0.18, 1.03, 0.0), 0.168);
     add(&mut bones, "chest", Some("spine_3"), v(0.18, 1.03, 0.0), v(0.36, 1.06, 0.0), 0.165);
-    add(&mut bones, "neck_1", Some("chest"), v(0.36, 1.06, 0.0), v(0.47, 1.21, 0.0), 0.105);
-    add(&mut bones, "neck_2", Some("neck_1"), v(0.47, 1.21, 0.0), v(0.55, 1.36, 0.0), 0.078);
-    add(&mut bones, "neck_3", Some("neck_2"), v(0.55, 1.36, 0.0), v(0.61, 1.50, 0.0), 0.066);
-    add(&mut bones, "head", Some("neck_3"), v(0.61, 1.50, 0.0), v(0.78, 1.47, 0.0), 0.068);
-    add(&mut bones, "jaw", Some("head"), v(0.72, 1.44, 0.0), v(0.86, 1.40, 0.0), 0.036);
+    add(&mut bones, "neck_1", Some("chest"), v(0.36, 1.08, 0.0), v(0.48, 1.22, 0.0), 0.105);
+    add(&mut bones, "neck_2", Some("neck_1"), v(0.48, 1.22, 0.0), v(0.56, 1.37, 0.0), 0.078);
+    add(&mut bones, "neck_3", Some("neck_2"), v(0.56, 1.37, 0.0), v(0.61, 1.51, 0.0), 0.068);
+    add(&mut bones, "head", Some("neck_3"), v(0.62, 1.55, 0.0), v(0.76, 1.50, 0.0), 0.080);
+    add(&mut bones, "jaw", Some("head"), v(0.76, 1.48, 0.0), v(0.89, 1.42, 0.0), 0.050);
     for (side, z) in [("left", -1.0), ("right", 1.0)] {
-        let from = v(0.59, 1.55, 0.05 * z);
-        add(&mut bones, &format!("{side}_ear"), Some("head"), from, v(0.53, 1.67, 0.15 * z), 0.030);
+        let from = v(0.585, 1.61, 0.06 * z);
+        add(&mut bones, &format!("{side}_ear"), Some("head"), from, v(0.54, 1.69, 0.19 * z), 0.038);
     }
-    add(&mut bones, "tail_1", Some("pelvis"), v(-0.53, 1.05, 0.0), v(-0.62, 0.99, 0.0), 0.040);
-    add(&mut bones, "tail_2", Some("tail_1"), v(-0.62, 0.99, 0.0), v(-0.68, 0.90, 0.0), 0.030);
+    add(&mut bones, "tail_1", Some("pelvis"), v(-0.54, 1.08, 0.0), v(-0.61, 1.03, 0.0), 0.044);
+    add(&mut bones, "tail_2", Some("tail_1"), v(-0.61, 1.03, 0.0), v(-0.65, 0.94, 0.0), 0.040);
     for (side, z) in [("left", -1.0), ("right", 1.0)] {
         let z = 0.105 * z;
         let hind = [
-            ("thigh", v(-0.38, 0.96, 0.8 * z), v(-0.32, 0.70, z), 0.088),
-            ("shin", v(-0.32, 0.70, z), v(-0.48, 0.46, z), 0.052),
-            ("hock", v(-0.48, 0.46, z), v(-0.46, 0.24, z), 0.033),
-            ("pastern", v(-0.46, 0.24, z), v(-0.42, 0.11, z), 0.029),
-            ("hoof", v(-0.42, 0.11, z), v(-0.385, 0.045, z), 0.034),
+            ("thigh", v(-0.38, 0.96, 0.8 * z), v(-0.33, 0.72, z), 0.100),
+            ("shin", v(-0.33, 0.72, z), v(-0.48, 0.48, z), 0.058),
+            ("hock", v(-0.48, 0.48, z), v(-0.46, 0.26, z), 0.040),
+            ("pastern", v(-0.46, 0.26, z), v(-0.43, 0.12, z), 0.037),
+            ("hoof", v(-0.43, 0.12, z), v(-0.40, 0.047, z), 0.040),
         ];
         let fore = [
-            ("shoulder", v(0.30, 0.98, 0.8 * z), v(0.35, 0.76, z), 0.078),
-            ("foreleg", v(0.35, 0.76, z), v(0.30, 0.52, z), 0.046),
-            ("knee", v(0.30, 0.52, z), v(0.31, 0.28, z), 0.033),
-            ("fetlock", v(0.31, 0.28, z), v(0.33, 0.12, z), 0.028),
-            ("forehoof", v(0.33, 0.12, z), v(0.36, 0.045, z), 0.034),
+            ("shoulder", v(0.30, 0.98, 0.8 * z), v(0.34, 0.76, z), 0.088),
+            ("foreleg", v(0.34, 0.76, z), v(0.31, 0.53, z), 0.052),
+            ("knee", v(0.31, 0.53, z), v(0.31, 0.29, z), 0.040),
+            ("fetlock", v(0.31, 0.29, z), v(0.33, 0.12, z), 0.037),
+            ("forehoof", v(0.33, 0.12, z), v(0.36, 0.047, z), 0.040),
         ];
         for (legs, root) in [(hind, "pelvis"), (fore, "chest")] {
             let mut parent = root.to_owned();
@@ -436,29 +441,55 @@ fn deer_bones() -> Vec<Bone> {
     bones
 }
 
-fn deer_colour(bone: &Bone) -> [f32; 3] {
+const COAT: [f32; 3] = [0.46, 0.27, 0.13];
+const WHITE: [f32; 3] = [0.80, 0.72, 0.60];
+const DARK: [f32; 3] = [0.07, 0.05, 0.04];
+
+/// What is around a bone: its half thickness at both ends, and its colour.
+fn deer_limb(bones: &[Bone], bone: &Bone) -> Limb {
     let name = bone.name.as_str();
-    if name.contains("hoof") {
-        [0.10, 0.07, 0.05]
-    } else if name.contains("tail") || name == "jaw" {
-        [0.72, 0.62, 0.48]
-    } else {
-        [0.46, 0.27, 0.13]
+    // legs and neck run into what follows
+    let next = bones.iter().find(|b| b.from == bone.to).map_or(bone.radius, |b| b.radius);
+    let (from, to, colour) = match name {
+        "head" => (bone.radius, 0.060, COAT),
+        "jaw" => (0.054, 0.042, COAT),
+        "tail_1" | "tail_2" => (bone.radius, bone.radius, WHITE),
+        _ if name.contains("hoof") => (0.037, bone.radius, DARK),
+        _ => (bone.radius, next, COAT),
+    };
+    let limb = Limb::new(name, bone.from, bone.to, from, to).colour(colour);
+    if name.contains("ear") {
+        // leaves that look forward
+        let along = (bone.to - bone.from).normalize();
+        return Limb { radius_to: 0.031, ..limb.flat(along.cross(DVec3::X), 1.7) };
     }
+    limb
+}
+
+/// What is around the bones of a deer.
+fn deer_creature(bones: &[Bone]) -> Creature {
+    let v = DVec3::new;
+    let mut limbs: Vec<Limb> = bones.iter().map(|bone| deer_limb(bones, bone)).collect();
+    let mark = |name: &str, from: DVec3, to: DVec3, r: f64, colour| Limb::new(name, from, to, r, r).colour(colour);
+    limbs.push(mark("jaw", v(0.905, 1.425, 0.0), v(0.925, 1.415, 0.0), 0.040, DARK));
+    for z in [-1.0, 1.0] {
+        limbs.push(mark("head", v(0.70, 1.555, 0.060 * z), v(0.72, 1.550, 0.056 * z), 0.030, DARK));
+    }
+    for (name, x, y) in [("spine_1", -0.2, 0.925), ("spine_2", -0.04, 0.91), ("spine_3", 0.12, 0.90)] {
+        limbs.push(mark(name, v(x - 0.06, y, 0.0), v(x + 0.06, y, 0.0), 0.05, WHITE));
+    }
+    Creature { limbs, blend: 0.012 }
 }
 
 /// The surface of the deer with exactly so many vertices: grown coarser, then its longest edges split.
 fn deer_surface(bones: &[Bone], nodes: usize) -> Result<creature::Skin, String> {
-    let limbs = bones
-        .iter()
-        .map(|bone| {
-            let taper = if bone.name == "jaw" { 0.8 } else { 1.0 };
-            Limb::new(&bone.name, bone.from, bone.to, bone.radius, bone.radius * taper).colour(deer_colour(bone))
-        })
-        .collect();
-    let creature = Creature { limbs, blend: 0.012 };
-    // spacings at which no two limbs touch within a cell of the grid: 1,720 and 3,226 vertices
-    let spacing = if nodes < 3226 { 0.046 } else { 0.0345 };
+    let creature = deer_creature(bones);
+    // spacings at which no two limbs touch within a cell of the grid: 1,682, 2,644 and 4,050 vertices
+    let spacing = match nodes {
+        ..2644 => 0.0467,
+        2644..4050 => 0.0378,
+        4050.. => 0.0309,
+    };
     let mut surface = creature.grow(DVec3::splat(spacing))?.surface;
     if surface.vertices.len() > nodes {
         return Err(format!("the deer has at least {} vertices", surface.vertices.len()));
@@ -550,8 +581,8 @@ fn split_edges(surface: &mut SurfaceMesh, nodes: usize, onto: &dyn Fn(DVec3) -> 
 /// A deer that breathes and looks about, and a bird that lands on its back.
 pub(super) fn deer(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
     let nodes = parameters.size()?;
-    if !(1720..=20_000).contains(&nodes) {
-        return Err(parameters.wrong_size("give from 1,720 to 20,000 vertices".into()));
+    if !(1682..=20_000).contains(&nodes) {
+        return Err(parameters.wrong_size("give from 1,682 to 20,000 vertices".into()));
     }
     let (material, map) = material(parameters)?;
     let bird_kind = match parameters.choice("bird", &["0", "1", "soft"])? {
@@ -600,7 +631,7 @@ fn bird_at(t: f64) -> Pose {
     };
     let down = down * down * (3.0 - 2.0 * down);
     let high = DVec3::new(0.05, 1.75, 0.75);
-    let low = DVec3::new(0.02, 1.195, 0.0);
+    let low = DVec3::new(0.0, 1.19, 0.0);
     Pose::new(DQuat::from_rotation_x(-0.3 * (1.0 - down)), high.lerp(low, down))
 }
 

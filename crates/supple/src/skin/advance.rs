@@ -299,18 +299,14 @@ impl SkinWork {
         pairs.clear();
         let own = |v: u32| skin.influences[v as usize][..skin.counts[v as usize] as usize].iter();
         for touch in touches.iter() {
-            match touch.side {
-                Side::Fixed => {}
-                Side::Body(body, _) => pairs.extend(own(touch.vertex).map(|i| (i.body as usize, body.index()))),
-                Side::Triangle(..) => {
-                    let corners = || touch.side.corners().map(|(corner, _)| corner);
-                    for a in corners() {
-                        for i in own(a) {
-                            let others = corners().chain([touch.vertex]).flat_map(own);
-                            pairs.extend(others.map(|j| (i.body as usize, j.body as usize)));
-                        }
-                    }
+            let all = || touch.vertices().map(|(v, _)| v);
+            if all().count() > 1 {
+                for i in all().flat_map(own) {
+                    pairs.extend(all().flat_map(own).map(|j| (i.body as usize, j.body as usize)));
                 }
+            }
+            if let Side::Body(body, _) = touch.side {
+                pairs.extend(all().flat_map(own).map(|i| (i.body as usize, body.index())));
             }
         }
         for contact in contacts.iter() {
@@ -464,13 +460,9 @@ impl SkinWork {
                 }
             };
             if impulse != DVec3::ZERO {
-                push(touch.vertex, impulse);
-                match touch.side {
-                    Side::Fixed => {}
-                    Side::Triangle(..) => touch.side.corners().for_each(|(v, share)| push(v, impulse * -share)),
-                    Side::Body(body, lever) => {
-                        add_scaled(&mut f_b[body.index()], 1.0, &from_wrench(Wrench::at(lever, -impulse)));
-                    }
+                touch.vertices().for_each(|(v, share)| push(v, impulse * share));
+                if let Side::Body(body, lever) = touch.side {
+                    add_scaled(&mut f_b[body.index()], 1.0, &from_wrench(Wrench::at(lever, -impulse)));
                 }
             }
         }
@@ -524,18 +516,15 @@ impl SkinWork {
         let SkinWork { posed, responder, touches, contacts, stops, start, yields, v, .. } = self;
         responder.clear(skin.nodes());
         let ground = Ground { model, skin, posed, state, yields, h };
-        let end = |a: u32| {
-            let a = a as usize;
-            condense::carried(skin, posed, a, v) + posed.turns[a] * state.nodes[a].velocity
-        };
+        let end = |a: usize| condense::carried(skin, posed, a, v) + posed.turns[a] * state.nodes[a].velocity;
         let at = |body: BodyId, lever: DVec3| to_twist(&v[body.index()]).at(lever);
         for (touch, start) in touches.iter().zip(start.iter()) {
             let other = match touch.side {
                 Side::Fixed => touch.velocity,
                 Side::Body(body, lever) => at(body, lever),
-                Side::Triangle(..) => touch.side.corners().map(|(v, share)| end(v) * share).sum(),
+                Side::Surface(spot) => spot.sum(end),
             };
-            responder.add_touch(&ground, touch, end(touch.vertex) - other, *start);
+            responder.add_touch(&ground, touch, touch.spot.sum(end) - other, *start);
         }
         for (contact, start) in contacts.iter().zip(&start[touches.len()..]) {
             let lever = contact.point - state.bodies[contact.a.index()].position;
@@ -551,7 +540,7 @@ impl SkinWork {
             responder.add_stop(&ground, stop, rate, start.x);
         }
         for grab in grabs {
-            responder.add_grab(&ground, grab, end(grab.vertex));
+            responder.add_grab(&ground, grab, end(grab.vertex as usize));
         }
     }
 
@@ -568,8 +557,10 @@ impl SkinWork {
         search.find(model, skin, input, (ahead, posed_ahead), (0.0, span.after));
         touches.extend_from_slice(&search.all);
         // one for each vertex: the deepest
-        touches.sort_unstable_by(|a, b| a.vertex.cmp(&b.vertex).then(a.gap.total_cmp(&b.gap)).then(a.key.cmp(&b.key)));
-        touches.dedup_by_key(|touch| touch.vertex);
+        let vertex = |touch: &Touch| touch.spot.corners[0];
+        touches
+            .sort_unstable_by(|a, b| vertex(a).cmp(&vertex(b)).then(a.gap.total_cmp(&b.gap)).then(a.key.cmp(&b.key)));
+        touches.dedup_by_key(|touch| vertex(touch));
     }
 
     /// Contacts at the places of the free motion stop along their normals; friction by vertex afterwards [Galoppo 2007, §4.3, §5.5].
@@ -586,14 +577,11 @@ impl SkinWork {
         }
         let ground = Ground { model, skin, posed, state, yields, h };
         for touch in touches.iter_mut() {
-            let a = touch.vertex as usize;
+            let a = touch.spot.corners[0] as usize;
             match touch.side {
                 Side::Fixed => {}
                 Side::Body(body, lever) => touch.velocity = to_twist(&v[body.index()]).at(lever),
-                Side::Triangle(..) => {
-                    let corners = touch.side.corners();
-                    touch.velocity = corners.map(|(v, share)| posed_ahead.velocities[v as usize] * share).sum();
-                }
+                Side::Surface(spot) => touch.velocity = spot.sum(|v| posed_ahead.velocities[v]),
             }
             let end = condense::carried(skin, posed, a, v) + posed.turns[a] * state.nodes[a].velocity;
             let alone = Touch { side: Side::Fixed, gap: 0.0, ..*touch };
@@ -606,7 +594,7 @@ impl SkinWork {
         let nodes = &mut state.nodes;
         responder.move_skin(skin, posed, |a| matrix.blocks[a], |a, dv| nodes[a].velocity += dv);
         for (touch, row) in touches.iter().zip(&responder.rows) {
-            let a = touch.vertex as usize;
+            let a = touch.spot.corners[0] as usize;
             let pushed = touch.normal.dot(row.impulse);
             if pushed <= 0.0 || !skin.soft[a] {
                 continue;
@@ -655,35 +643,34 @@ impl SkinWork {
         bones.set(skin, state);
         let mut deepest = 0.0f64;
         for touch in touches.iter() {
-            let a = touch.vertex as usize;
-            let went = |v: usize, state: &State| bones.place(skin, v, state.nodes[v].position) - posed.places[v];
+            let went = |v: usize| bones.place(skin, v, state.nodes[v].position) - posed.places[v];
             let with = match touch.side {
                 Side::Fixed => touch.velocity * h,
-                Side::Triangle(..) => touch.side.corners().map(|(v, share)| went(v as usize, state) * share).sum(),
+                Side::Surface(spot) => spot.sum(went),
                 Side::Body(body, lever) => state.bodies[body.index()].velocity.at(lever) * h,
             };
-            let gap = touch.gap + touch.normal.dot(went(a, state) - with);
+            let gap = touch.gap + touch.normal.dot(touch.spot.sum(went) - with);
             if gap >= 0.0 {
                 continue;
             }
-            // a triangle goes half the way, its corners by their shares
-            let corners = || touch.side.corners().filter(|(v, _)| skin.soft[*v as usize]);
-            let squares: f64 = corners().map(|(_, share)| share * share).sum();
-            let back = match (squares > 0.0, skin.soft[a]) {
+            // two surfaces go half the way each, their corners by their shares; what does not move leaves it to the other
+            let squares = |of: &mut dyn Iterator<Item = (u32, f64)>| -> f64 {
+                of.filter(|(v, _)| skin.soft[*v as usize]).map(|(_, share)| share * share).sum()
+            };
+            let (own, other) = (squares(&mut touch.spot.corners()), squares(&mut touch.side.corners()));
+            let back = match (other > 0.0, own > 0.0) {
                 (false, _) => 0.0,
                 (true, true) => 0.5,
                 (true, false) => 1.0,
             };
-            for (v, share) in corners() {
+            for (v, share) in touch.vertices().filter(|(v, _)| skin.soft[*v as usize]) {
+                let by = if share > 0.0 { (1.0 - back) * share / own } else { back * share / other };
                 let v = v as usize;
-                let push = posed.turns[v].transpose() * (touch.normal * (back * gap * share / squares));
+                let push = posed.turns[v].transpose() * (touch.normal * (-gap * by));
                 put(skin, &mut state.nodes[v], v, push);
             }
-            let share = 1.0 - back;
-            if skin.soft[a] {
-                put(skin, &mut state.nodes[a], a, posed.turns[a].transpose() * (touch.normal * (-share * gap)));
-            } else {
-                deepest = deepest.max(-gap * share);
+            if own == 0.0 {
+                deepest = deepest.max(-gap * (1.0 - back));
             }
         }
         deepest
@@ -695,7 +682,7 @@ impl SkinWork {
         self.posed_ahead.look(skin, state);
         self.search.find(model, skin, input, (state, &self.posed_ahead), (0.0, span.after));
         for touch in &self.search.all {
-            let a = touch.vertex as usize;
+            let a = touch.spot.corners[0] as usize;
             if touch.gap >= 0.0 {
                 continue;
             }
@@ -716,8 +703,7 @@ impl SkinWork {
         let rows = &responder.rows;
         for (touch, row) in touches.iter().zip(rows) {
             if row.impulse != DVec3::ZERO {
-                pressures.push((touch.vertex, row.impulse / h));
-                pressures.extend(touch.side.corners().map(|(v, share)| (v, row.impulse * (-share / h))));
+                pressures.extend(touch.vertices().map(|(v, share)| (v, row.impulse * (share / h))));
             }
         }
         if settings.response == SkinResponse::Published {

@@ -1,5 +1,6 @@
 //! From a surface, its weights and its materials to the skin of a model.
 
+use super::given::GivenLayer;
 use super::layer::{self, Layer};
 use super::pose::{self, PoseMap};
 use super::{INFLUENCES, Influence, Skin, prune};
@@ -22,13 +23,13 @@ pub struct SkinSpec {
     pub painted: Vec<Painted>,
     /// How bones carry the surface.
     pub map: PoseMap,
-    /// The inner place of each vertex in the rest pose, when the layer between two surfaces is given \[m\].
-    pub inner: Option<Vec<DVec3>>,
+    /// The layer between two surfaces, when it is given.
+    pub inner: Option<GivenLayer>,
 }
 
 impl SkinSpec {
     /// This skin and that of another character of the model: they touch and dent each other as limbs of one do. Both must be carried in the same way, and
-    /// both or neither have an inner surface of their own.
+    /// both or neither have an inner place given for each vertex; tetrahedra of their own cannot be joined.
     pub fn beside(mut self, other: SkinSpec) -> Result<SkinSpec, String> {
         if self.map != other.map {
             return Err(format!("one skin is carried by {:?}, the other by {:?}", self.map, other.map));
@@ -36,8 +37,13 @@ impl SkinSpec {
         let (vertices, bones) = (self.surface.vertices.len(), self.bones.len() as u32);
         let others = other.surface.vertices.len();
         self.inner = match (self.inner, other.inner) {
-            (Some(inner), Some(more)) => Some([inner, more].concat()),
+            (Some(GivenLayer::Inner(inner)), Some(GivenLayer::Inner(more))) => {
+                Some(GivenLayer::Inner([inner, more].concat()))
+            }
             (None, None) => None,
+            (Some(GivenLayer::Tets(_)), _) | (_, Some(GivenLayer::Tets(_))) => {
+                return Err("a skin with tetrahedra of its own cannot be joined to another".into());
+            }
             _ => return Err("one skin has an inner surface, the other has none".into()),
         };
         let is_coloured = [&self.surface, &other.surface].iter().any(|surface| !surface.colours.is_empty());
@@ -296,26 +302,45 @@ pub(crate) fn attach(spec: SkinSpec, holders: &[BodyId], bodies: usize) -> Resul
         local.push(mixed);
     }
 
+    let mut surface = surface;
     let layer = match inner {
-        Some(inner) => Layer::between(&surface, inner)?,
+        Some(GivenLayer::Inner(inner)) => Layer::between(&surface, inner)?,
+        Some(GivenLayer::Tets(tets)) => {
+            let within = tets.within.clone();
+            let (layer, follows) = tets.under(&surface)?;
+            // corners within are nodes after the vertices, carried like the nearest
+            for v in follows.iter().map(|&v| v as usize) {
+                influences.push(influences[v]);
+                counts.push(counts[v]);
+                soft.push(soft[v]);
+                local.push(local[v]);
+            }
+            if !surface.colours.is_empty() {
+                surface.colours.resize(n + within.len(), PLAIN);
+            }
+            surface.vertices.extend(within);
+            layer
+        }
         None => Layer::under(&surface, local.iter().map(|m| m.depth).collect())?,
     };
+    let n = surface.vertices.len();
 
     // Where the layer is folded the surface does not move
     layer.folded.iter().for_each(|&v| soft[v as usize] = false);
 
     // K, and masses: K_ab = V (λ g_a g_bᵀ + μ g_b g_aᵀ + μ (g_a·g_b) 1)
     let free = |i: u32| (i as usize) < n && soft[i as usize];
-    let sides = surface.triangles.iter().flat_map(|&[a, b, c]| [(a, b), (b, c), (c, a)]);
+    let sides = layer.tets.iter().flat_map(|&[a, b, c, d]| [(a, b), (b, c), (c, a), (a, d), (b, d), (c, d)]);
     let mut stiffness = PointMatrix::new(n, sides.filter(|&(a, b)| free(a) && free(b)));
     let mut masses = vec![0.0; n];
     let mut carried = Vec::new();
     for &tet in &layer.tets {
-        let [a, b, c, d] = layer.corners(&surface, tet);
-        let volume = layer.volume(&surface, tet);
+        let [a, b, c, d] = layer.corners(&surface.vertices, tet);
+        let volume = layer.volume(&surface.vertices, tet);
         let rows = DMat3::from_cols(b - a, c - a, d - a).inverse().transpose();
         let g = [-(rows.x_axis + rows.y_axis + rows.z_axis), rows.x_axis, rows.y_axis, rows.z_axis];
-        let outer = tet.map(|i| i as usize % n);
+        let follows = |i: usize| if i < n { i } else { layer.follows[i - n] as usize };
+        let outer = tet.map(|i| follows(i as usize));
         let mean = |of: fn(&Local) -> f64| outer.iter().map(|&v| of(&local[v])).sum::<f64>() / 4.0;
         let material =
             FleshMaterial { young: mean(|m| m.young), poisson: mean(|m| m.poisson), ..FleshMaterial::default() };
@@ -325,9 +350,9 @@ pub(crate) fn attach(spec: SkinSpec, holders: &[BodyId], bodies: usize) -> Resul
             if (i as usize) < n {
                 masses[i as usize] += quarter * local[i as usize].mass_scale;
             } else {
-                let v = i as usize - n;
+                let v = follows(i as usize);
                 for follow in &influences[v][..counts[v] as usize] {
-                    carried.push((follow.body, layer.inner[v], quarter * follow.weight));
+                    carried.push((follow.body, layer.inner[i as usize - n], quarter * follow.weight));
                 }
             }
             for (q, &j) in tet.iter().enumerate() {

@@ -64,6 +64,11 @@ impl Triangles {
         }
     }
 
+    /// How many they are.
+    pub(crate) fn count(&self) -> usize {
+        self.corners.len()
+    }
+
     /// Outward unit normal of a vertex.
     pub(crate) fn vertex_normal(&self, v: usize) -> DVec3 {
         self.vertices[v]

@@ -7,14 +7,16 @@ use super::hierarchy::Triangles;
 use crate::flesh::SurfaceMesh;
 use glam::{DMat3, DVec3};
 
-/// Tetrahedra between vertices (first) and their inner places, which are numbered after them.
+/// Tetrahedra between vertices (first) and inner places, which are numbered after them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
-    /// The inner place of each vertex \[m\].
+    /// Places on the inner side, fixed to the bones \[m\]; one for each vertex unless tetrahedra are given.
     pub inner: Vec<DVec3>,
-    /// Of positive volume; vertex v inside is `v + vertices`.
+    /// The vertex whose bones carry each of them.
+    pub follows: Vec<u32>,
+    /// Of positive volume; the inner places are numbered after the nodes of the skin.
     pub tets: Vec<[u32; 4]>,
-    /// How far the inner place of each vertex is below it \[m\].
+    /// How far the inner side is below each node \[m\].
     pub depths: Vec<f64>,
     /// Vertices of tetrahedra that were left out where the surface folds back on itself, in order: what is below them is not told.
     pub folded: Vec<u32>,
@@ -53,7 +55,7 @@ fn smallest_first([a, b, c]: [u32; 3]) -> [u32; 3] {
     }
 }
 
-fn volume([a, b, c, d]: [DVec3; 4]) -> f64 {
+pub(super) fn volume([a, b, c, d]: [DVec3; 4]) -> f64 {
     (b - a).cross(c - a).dot(d - a) / 6.0
 }
 
@@ -161,7 +163,8 @@ impl Layer {
         if let Some(v) = normals.iter().position(|n| *n == DVec3::ZERO) {
             return Err(format!("vertex {v} has no normal: the triangles around it are flat or face each other"));
         }
-        let mut layer = Layer { inner: Vec::new(), tets: tets(surface), depths, folded: Vec::new() };
+        let follows = (0..surface.vertices.len() as u32).collect();
+        let mut layer = Layer { follows, tets: tets(surface), depths, ..Layer::default() };
         for _ in 0..=MOST_SHRINKS {
             let places = surface.vertices.iter().zip(&normals).zip(&layer.depths);
             layer.inner = places.map(|((x, n), d)| *x - *n * *d).collect();
@@ -187,7 +190,8 @@ impl Layer {
             return Err(format!("it has {} vertices outside and {} inside", surface.vertices.len(), inner.len()));
         }
         let depths = surface.vertices.iter().zip(&inner).map(|(a, b)| a.distance(*b)).collect();
-        Layer { inner, tets: tets(surface), depths, folded: Vec::new() }.leave_out_flat(surface)
+        let follows = (0..inner.len() as u32).collect();
+        Layer { inner, follows, tets: tets(surface), depths, folded: Vec::new() }.leave_out_flat(surface)
     }
 
     /// The layer without the few tetrahedra that are flat; what is wrong when there are many.
@@ -213,15 +217,15 @@ impl Layer {
         Ok(self)
     }
 
-    /// The places of a tetrahedron's corners.
-    pub fn corners(&self, surface: &SurfaceMesh, tet: [u32; 4]) -> [DVec3; 4] {
-        let n = surface.vertices.len();
-        tet.map(|i| if (i as usize) < n { surface.vertices[i as usize] } else { self.inner[i as usize - n] })
+    /// The places of a tetrahedron's corners; those of the nodes are given.
+    pub fn corners(&self, nodes: &[DVec3], tet: [u32; 4]) -> [DVec3; 4] {
+        let n = nodes.len();
+        tet.map(|i| if (i as usize) < n { nodes[i as usize] } else { self.inner[i as usize - n] })
     }
 
     /// Volume of a tetrahedron \[m³\].
-    pub fn volume(&self, surface: &SurfaceMesh, tet: [u32; 4]) -> f64 {
-        volume(self.corners(surface, tet))
+    pub fn volume(&self, nodes: &[DVec3], tet: [u32; 4]) -> f64 {
+        volume(self.corners(nodes, tet))
     }
 
     /// The tetrahedra that are turned over or too flat: less than a share of a third of their prism, as thick as it should be.
@@ -231,7 +235,7 @@ impl Layer {
             let [a, b, c] = surface.corners(t);
             let depth = t.iter().map(|&v| self.depths[v as usize]).sum::<f64>() / 3.0;
             let third = 0.5 * (b - a).cross(c - a).length() * depth / 3.0;
-            let volume = self.volume(surface, self.tets[k]);
+            let volume = self.volume(&surface.vertices, self.tets[k]);
             volume.is_nan() || volume <= FLAT * third
         };
         (0..self.tets.len()).filter(|&k| is_flat(k)).collect()

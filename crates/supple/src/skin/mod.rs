@@ -3,13 +3,15 @@
 //! A vertex of the surface is at `u = u_o + u_s` in the rest pose and carried from there to the world by the bones it follows; `u_s`, its displacement, is
 //! what moves beside the bones. Elasticity is linear in pose space, so that its matrix is constant; touching the surface dents it and moves the skeleton.
 //!
-//! `layer` (tetrahedra under the surface), `build` (from a [`SkinSpec`] to the [`Skin`] of a model), `pose` (where the bones carry the surface, and how it
-//! moves with them), `condense` (skin and skeleton as one system, solved by the skeleton), `prune` and `touch` (what touches), `respond` and `settle` (contact),
+//! `layer` (tetrahedra under the surface), `given` (those of a file), `build` (from a [`SkinSpec`] to the [`Skin`] of a model), `pose` (where the bones carry the surface, and how it
+//! moves with them), `condense` (skin and skeleton as one system, solved by the skeleton), `prune`, `touch` and `between` (what touches), `respond` and `settle` (contact),
 //! `advance` (one part of a step).
 
 mod advance;
+mod between;
 mod build;
 pub mod condense;
+mod given;
 pub(crate) mod hierarchy;
 pub mod layer;
 pub mod pose;
@@ -22,6 +24,7 @@ pub use advance::{Condensation, condensation};
 pub(crate) use advance::{SkinWork, substep};
 pub(crate) use build::{Attached, attach};
 pub use build::{Core, Depth, Painted, SkinBone, SkinMaterial, SkinSpec};
+pub use given::{GivenLayer, TetLayer};
 pub use layer::Layer;
 pub use pose::PoseMap;
 
@@ -43,11 +46,11 @@ pub struct Influence {
 /// The most bodies that a vertex follows.
 pub const INFLUENCES: usize = 4;
 
-/// The skin of a model. Constant during a run. Its nodes are the vertices of its surface: [`State::nodes`] has their displacements in pose space and the
-/// rates of these.
+/// The skin of a model. Constant during a run. Its nodes are the vertices of its surface, and after them those corners of tetrahedra of its own that may move:
+/// [`State::nodes`] has their displacements in pose space and the rates of these.
 #[derive(Debug)]
 pub struct Skin {
-    /// Places of the vertices in the rest pose, `u_o` \[m\].
+    /// Places of the nodes in the rest pose, `u_o` \[m\].
     pub rest: Vec<DVec3>,
     /// Counter-clockwise seen from outside.
     pub triangles: Vec<[u32; 3]>,
@@ -215,7 +218,8 @@ impl Skin {
     pub fn layer_positions(&self, state: &State, out: &mut Vec<DVec3>) {
         let bones = pose::Bones::new(self, state);
         self.positions(state, out);
-        out.extend((0..self.nodes()).map(|a| bones.place(self, a, self.layer.inner[a] - self.rest[a])));
+        let inner = self.layer.inner.iter().zip(self.layer.follows.iter().map(|&a| a as usize));
+        out.extend(inner.map(|(p, a)| bones.place(self, a, *p - self.rest[a])));
     }
 
     /// Places and velocities of all vertices in a state \[m, m/s\].

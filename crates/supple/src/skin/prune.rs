@@ -1,7 +1,7 @@
 //! What may touch at all: a convex proxy for each bone, grown by what its vertices have moved beside it [Galoppo 2007, §5.3]. Only vertices and triangles of
 //! bones whose proxies come near something are looked at further.
 
-use super::hierarchy::nearest_on;
+use super::hierarchy::{Triangles, nearest_on};
 use super::pose::Posed;
 use super::{Influence, Skin};
 use crate::contact::convex::{Convex, Placed};
@@ -41,6 +41,11 @@ pub(crate) struct Proxies {
     pub(crate) triangle_bones: Vec<u32>,
     /// By vertex: the lowest vertex of the closed surface that it belongs to.
     pub(crate) pieces: Vec<u32>,
+    /// By triangle: its longest side at rest \[m\].
+    pub(crate) sides: Vec<f64>,
+    /// By body: the triangles that follow it most are `of_bone[first_triangle[b]..first_triangle[b + 1]]`.
+    first_triangle: Vec<u32>,
+    of_bone: Vec<u32>,
 }
 
 /// The influences that count for proxies: all but small ones, and the largest in any case.
@@ -70,7 +75,10 @@ impl Proxies {
         let bodies = skin.body_from_rest.len();
         let mut lists: Vec<Vec<u32>> = vec![Vec::new(); bodies];
         let mut neighbours: Vec<(u32, u32)> = joined.iter().map(|(a, b)| (a.0.min(b.0), a.0.max(b.0))).collect();
-        for a in 0..skin.nodes() {
+        // nodes below the surface touch nothing
+        let mut is_outside = vec![false; skin.nodes()];
+        skin.triangles.iter().flatten().for_each(|&v| is_outside[v as usize] = true);
+        for a in (0..skin.nodes()).filter(|&a| is_outside[a]) {
             for i in counted(skin, a) {
                 lists[i.body as usize].push(a as u32);
                 neighbours.extend(counted(skin, a).filter(|j| j.body > i.body).map(|j| (i.body, j.body)));
@@ -90,7 +98,7 @@ impl Proxies {
         for list in &lists {
             first.push(first[first.len() - 1] + list.len() as u32);
         }
-        let triangle_bones = skin
+        let triangle_bones: Vec<u32> = skin
             .triangles
             .iter()
             .map(|t| {
@@ -103,7 +111,23 @@ impl Proxies {
             })
             .collect();
         let pieces = pieces(skin.nodes(), &skin.triangles);
-        Proxies { all, first, listed: lists.concat(), neighbours, triangle_bones, pieces }
+        let longest = |t: &[u32; 3]| {
+            let [a, b, c] = t.map(|v| skin.rest[v as usize]);
+            a.distance(b).max(b.distance(c)).max(c.distance(a))
+        };
+        let sides = skin.triangles.iter().map(longest).collect();
+        let mut of_bone: Vec<u32> = (0..triangle_bones.len() as u32).collect();
+        of_bone.sort_by_key(|&t| triangle_bones[t as usize]);
+        let before = |body: u32| of_bone.partition_point(|&t| triangle_bones[t as usize] < body) as u32;
+        let first_triangle = (0..=bodies as u32).map(before).collect();
+        let listed = lists.concat();
+        Proxies { all, first, listed, neighbours, triangle_bones, pieces, sides, first_triangle, of_bone }
+    }
+
+    /// Triangles that follow a body most.
+    pub(crate) fn triangles(&self, body: u32) -> &[u32] {
+        let [from, to] = [0, 1].map(|k| self.first_triangle[body as usize + k] as usize);
+        &self.of_bone[from..to]
     }
 
     /// Vertices of a body.
@@ -245,10 +269,38 @@ impl PruneWork {
         self.pairs = pairs;
     }
 
+    /// Whether a bone is near another that is no neighbour.
+    pub(crate) fn is_paired(&self, bone: u32) -> bool {
+        self.pairs.iter().any(|(a, b)| *a == bone || *b == bone)
+    }
+
+    /// Whether vertices of a bone, which look outward so, may touch a triangle: of a bone near theirs, face to face, and not `near_by` on the same surface.
+    pub(crate) fn may_touch(
+        &self,
+        skin: &Skin,
+        surface: &Triangles,
+        (bone, vertices, outward): (u32, &[u32], DVec3),
+        t: u32,
+        near_by: f64,
+    ) -> bool {
+        let (corners, other) = (skin.triangles[t as usize], skin.proxies.triangle_bones[t as usize]);
+        let piece = |v: u32| skin.proxies.pieces[v as usize];
+        let apart = |c: u32, v: u32| skin.rest[c as usize].distance(skin.rest[v as usize]) > 2.0 * near_by;
+        let is_far = |&c: &u32| vertices.iter().all(|&v| apart(c, v));
+        self.pairs.binary_search(&(bone.min(other), bone.max(other))).is_ok()
+            && (piece(corners[0]) != piece(vertices[0]) || corners.iter().all(is_far))
+            && corners.iter().all(|&c| surface.vertex_normal(c as usize).dot(outward) < 0.0)
+    }
+
     /// Starts a search in which each vertex is looked at once.
     pub(crate) fn start(&mut self, n: usize) {
         self.mark.resize(n, 0);
         self.round = self.round.wrapping_add(1);
+    }
+
+    /// Whether a vertex was looked at in this search.
+    pub(crate) fn was_looked_at(&self, vertex: u32) -> bool {
+        self.mark[vertex as usize] == self.round
     }
 
     /// Whether a vertex is looked at for the first time in this search.

@@ -81,6 +81,9 @@ impl Arm {
     }
 }
 
+/// A triangle may touch another.
+const MOST_VERTICES: usize = 6;
+
 /// A contact in (1) to (3).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
@@ -89,7 +92,7 @@ pub(crate) struct Row {
     /// b_a: velocity without an answer, with what the gap allows.
     pub(super) bias: DVec3,
     /// Its vertices, with the share of the impulse that each gets, signed.
-    pub(super) vertices: [(u32, f64); 4],
+    pub(super) vertices: [(u32, f64); MOST_VERTICES],
     pub(super) count: u8,
     /// Its arms are `first..last`.
     pub(super) first: u32,
@@ -215,18 +218,14 @@ impl Responder {
     /// Adds a contact; `start` is its impulse of the part before \[N·s\].
     pub(crate) fn add_touch(&mut self, ground: &Ground<'_>, touch: &Touch, relative: DVec3, start: DVec3) {
         let first = self.arms.len();
-        self.add_vertex(ground, first, touch.vertex, 1.0);
-        let (mut vertices, mut count) = ([(touch.vertex, 1.0), (0, 0.0), (0, 0.0), (0, 0.0)], 1u8);
-        match touch.side {
-            Side::Fixed => {}
-            Side::Body(body, lever) => self.add_body(first, body, lever, -1.0),
-            Side::Triangle(..) => {
-                for (corner, share) in touch.side.corners() {
-                    self.add_vertex(ground, first, corner, -share);
-                    vertices[count as usize] = (corner, -share);
-                    count += 1;
-                }
-            }
+        let (mut vertices, mut count) = ([(0, 0.0); MOST_VERTICES], 0u8);
+        for (v, share) in touch.vertices() {
+            self.add_vertex(ground, first, v, share);
+            vertices[count as usize] = (v, share);
+            count += 1;
+        }
+        if let Side::Body(body, lever) = touch.side {
+            self.add_body(first, body, lever, -1.0);
         }
         let allowed = if touch.gap > 0.0 { touch.gap / ground.h } else { PUSH_OUT * touch.gap / ground.h };
         let row = Row {
@@ -271,7 +270,7 @@ impl Responder {
             law: Law::Hold,
             normal,
             bias: DVec3::ZERO,
-            vertices: [(0, 0.0); 4],
+            vertices: [(0, 0.0); MOST_VERTICES],
             count: 0,
             first: 0,
             last: 0,
@@ -320,7 +319,8 @@ impl Responder {
             bias: velocity + away * (gamma * h * grab.stiffness),
             ..self.row(ground, DVec3::Y, first, DVec3::ZERO)
         };
-        let vertices = [(grab.vertex, 1.0), (0, 0.0), (0, 0.0), (0, 0.0)];
+        let mut vertices = [(0, 0.0); MOST_VERTICES];
+        vertices[0] = (grab.vertex, 1.0);
         self.finish(first, Row { compliance: gamma, vertices, count: 1, ..row });
     }
 

@@ -19,7 +19,7 @@ use crate::maths::block::{Vector, add_scaled};
 use glam::{DMat3, DVec3};
 
 /// Rounds in which bounds of friction and what contacts on one vertex do to one another are put right.
-const MOST_ROUNDS: usize = 40;
+const MOST_ROUNDS: usize = 60;
 /// Rounds after which bounds of friction go half the way.
 const WAVERING: usize = 10;
 /// Rounds after which impulses are held where they are: what is left has no answer.

@@ -7,6 +7,7 @@ use crate::skin::SkinMass;
 use crate::skin::layer::Layer;
 use crate::skin::pose::PoseMap;
 use crate::skin::prune::Proxies;
+use crate::skin::touch::Spot;
 use crate::skin::{INFLUENCES, Influence};
 use glam::DQuat;
 use nalgebra::{DMatrix, DVector};
@@ -142,7 +143,15 @@ fn two_bones_and_three_nodes_are_those_of_the_oracle() {
         biases.push(relative.y);
         let key = ContactKey { shape_a: 0, shape_b: 0, place: vertex, feature: 0 };
         let (velocity, friction) = (DVec3::ZERO, 0.0);
-        let touch = Touch { vertex, side: Side::Fixed, normal: DVec3::Y, gap: 0.0, velocity, friction, key };
+        let touch = Touch {
+            spot: Spot::vertex(vertex),
+            side: Side::Fixed,
+            normal: DVec3::Y,
+            gap: 0.0,
+            velocity,
+            friction,
+            key,
+        };
         responder.add_touch(&ground, &touch, relative, DVec3::ZERO);
     }
     for (bias, expected) in biases.iter().zip([-0.500509803922, -0.165053921569]) {
@@ -351,10 +360,11 @@ fn random_contacts_are_complementary_and_dissipate() {
             let corners = [0; 3].map(|_| random.below(skin.nodes()) as u32);
             let shares = DVec3::new(0.5, 0.3, 0.2);
             let is_own = kind == 2 && corners[0] != corners[1] && corners[1] != corners[2] && corners[0] != corners[2];
-            let side = if is_own { Side::Triangle(corners, shares) } else { Side::Fixed };
+            let side = if is_own { Side::Surface(Spot { corners, shares }) } else { Side::Fixed };
             let vertex = vertex as u32;
             let key = ContactKey { shape_a: 0, shape_b: 0, place: vertex, feature: 0 };
-            let touch = Touch { vertex, side, normal, gap: 0.0, velocity: DVec3::ZERO, friction, key };
+            let touch =
+                Touch { spot: Spot::vertex(vertex), side, normal, gap: 0.0, velocity: DVec3::ZERO, friction, key };
             let relative = if is_own { random.vector() } else { velocities[vertex as usize] };
             responder.add_touch(&ground, &touch, relative, DVec3::ZERO);
             normals.push(normal);
@@ -402,7 +412,7 @@ fn a_vertex_between_closing_walls_is_borne() {
     for (vertex, normal, toward) in [(40, DVec3::Z, -1.0), (40, -DVec3::Z, 1.0), (90, DVec3::Y, -1.0)] {
         let key = ContactKey { shape_a: 0, shape_b: 0, place: vertex, feature: 0 };
         let (velocity, friction) = (DVec3::ZERO, 0.5);
-        let touch = Touch { vertex, side: Side::Fixed, normal, gap: 0.0, velocity, friction, key };
+        let touch = Touch { spot: Spot::vertex(vertex), side: Side::Fixed, normal, gap: 0.0, velocity, friction, key };
         let relative = if normal.z == 0.0 { DVec3::Y * toward } else { DVec3::Z * toward };
         responder.add_touch(&ground, &touch, relative, DVec3::ZERO);
     }
