@@ -21,10 +21,10 @@ use super::spatial::Inertia;
 use crate::control::inverse::{Hierarchy, Robustness};
 use crate::control::spline::Spline;
 use crate::control::{Aim, Control, ControlReport, Gains, Goal, Level, Mode, Style};
-use crate::forces::JointView;
+use crate::forces::{JointView, StopPlace};
 use crate::input::{Drive, Input};
-use crate::maths::Wrench;
 use crate::maths::rotation::log;
+use crate::maths::{Twist, Wrench};
 use crate::model::coordinates::Link;
 use crate::model::{BodyId, Coordinates, JointId, JointMask, Model, State};
 use glam::{DMat3, DQuat, DVec3};
@@ -358,6 +358,7 @@ impl Direct {
             (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
             self.command[rate] = self.base[rate] + self.brake[rate];
         }
+        self.weigh_torques(asked.control(), dynamics.recursion);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         solves += dynamics.solve();
         solves += self.make_rows(asked, dynamics.recursion, report);
@@ -366,6 +367,18 @@ impl Direct {
         self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         Ok(solves + dynamics.solve())
+    }
+
+    /// A torque counts by what it does to the limb that it moves, `τ²/I`: the energy that it would give it in a time, the joints beyond it being loose. Counted in N·m alone fingers are
+    /// flicked to move the arm (what is little to a shoulder gives a finger 10⁴ rad/s²), they pass their limits, and what brings one of them back flicks the next, without end; and forces
+    /// of slides cannot be added to torques. Torques must be given in the recursion.
+    fn weigh_torques(&mut self, control: &Control, recursion: &Recursion) {
+        if matches!(control.robustness, Robustness::Constant(_)) {
+            return; // as published
+        }
+        for (ease, &rate) in self.ease.iter_mut().zip(&self.columns) {
+            *ease *= recursion.moved_inertia(self.node_of_rate[rate], rate).sqrt();
+        }
     }
 
     /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Returns how many came to their bounds.
@@ -684,9 +697,14 @@ impl Direct {
             let rates = &asked.coordinates.rates[asked.coordinates.rate_range(i)];
             // A limit acts when a critically damped spring would come to it no more slowly: it is reached without being passed.
             let ahead = 1.0 / control.gains.limit.sqrt();
-            JointView::new(asked.model, asked.state, id).stops(|stop| {
+            let view = JointView::new(asked.model, asked.state, id);
+            view.stops(|mut stop| {
                 if control.gains.limit == 0.0 {
                     return;
+                }
+                if let (StopPlace::Swing, Some((left, g))) = (stop.place, view.swing_left()) {
+                    let turn = |g: DVec3| Twist::new(DVec3::ZERO, g);
+                    (stop.gap, stop.a, stop.b) = (left, turn(-g), turn(g));
                 }
                 let row = if recursion.is_flipped(i) { stop.b } else { stop.a };
                 let mut along = [0.0; 6];
