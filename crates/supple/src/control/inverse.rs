@@ -73,9 +73,9 @@ const MOST_TURNS: u32 = 40;
 pub struct Hierarchy {
     columns: usize,
     x: Vec<f64>,
-    /// Directions that rows before have used, orthonormal, one after the other.
+    /// Directions that rows before have used, orthonormal, one after the other, each followed by its dual.
     used: Vec<f64>,
-    /// `C P` with its rows turned, and `d − C x` turned alike.
+    /// `C P` with its rows turned, each followed by its dual, and `d − C x` turned alike.
     rows: Vec<f64>,
     rest: Vec<f64>,
     /// Singular values of the last level.
@@ -87,8 +87,8 @@ impl Hierarchy {
     pub fn begin(&mut self, columns: usize, rows: usize) {
         self.columns = columns;
         for (list, room) in [
-            (&mut self.used, columns * rows.min(columns)),
-            (&mut self.rows, columns * rows),
+            (&mut self.used, 2 * columns * rows.min(columns)),
+            (&mut self.rows, 2 * columns * rows),
             (&mut self.rest, rows),
             (&mut self.sigma, rows),
         ] {
@@ -111,6 +111,11 @@ impl Hierarchy {
 
     /// Adds a level: rows of C one after the other, and d.
     pub fn add_level(&mut self, c: &[f64], d: &[f64], robustness: Robustness) {
+        self.add_level_by(c, c, d, robustness);
+    }
+
+    /// Adds a level whose x is measured by `xᵀ W⁻¹ x`, W symmetric and positive, the same for all levels: rows of C, and rows of `C W`.
+    pub fn add_level_by(&mut self, c: &[f64], duals: &[f64], d: &[f64], robustness: Robustness) {
         let n = self.columns;
         self.sigma.clear();
         if d.is_empty() || n == 0 {
@@ -118,44 +123,58 @@ impl Hierarchy {
         }
         // C P and d − C x
         self.rows.clear();
-        self.rows.extend_from_slice(c);
+        for (row, dual) in c.chunks_exact(n).zip(duals.chunks_exact(n)) {
+            self.rows.extend_from_slice(row);
+            self.rows.extend_from_slice(dual);
+        }
         self.rest.clear();
         let mut largest = 0.0f64; // the longest row, before levels above took their part
-        for (row, d) in self.rows.chunks_exact_mut(n).zip(d) {
-            largest = largest.max(dot(row, row).sqrt());
-            self.rest.push(d - dot(row, &self.x));
+        for (row, d) in self.rows.chunks_exact_mut(2 * n).zip(d) {
+            largest = largest.max(length(row));
+            self.rest.push(d - dot(&row[..n], &self.x));
             // Twice: the second time takes away the rounding of the first.
             for _ in 0..2 {
-                for v in self.used.chunks_exact(n) {
-                    let along = dot(row, v);
+                for v in self.used.chunks_exact(2 * n) {
+                    let along = product(row, v);
                     add(row, -along, v);
                 }
             }
         }
         turn_rows(&mut self.rows, &mut self.rest, n);
-        self.sigma.extend(self.rows.chunks_exact(n).map(|row| dot(row, row).sqrt()));
+        self.sigma.extend(self.rows.chunks_exact(2 * n).map(length));
         let largest = self.sigma.iter().copied().fold(LEFT * largest, f64::max);
-        for ((row, rest), sigma) in self.rows.chunks_exact(n).zip(&self.rest).zip(&self.sigma) {
+        for ((row, rest), sigma) in self.rows.chunks_exact(2 * n).zip(&self.rest).zip(&self.sigma) {
             if *sigma <= NONE * largest {
                 continue;
             }
             let size = robustness.inverse(*sigma, largest) * rest / sigma;
-            add(&mut self.x, size, row);
+            add(&mut self.x, size, &row[n..]);
             self.used.extend(row.iter().map(|v| v / sigma));
         }
     }
 }
 
-/// Turns pairs of rows, and the entries of `d` with them, until all rows are at right angles.
-fn turn_rows(rows: &mut [f64], d: &mut [f64], n: usize) {
-    let m = d.len();
+/// `a W bᵀ` of two rows, each followed by its dual.
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len() / 2;
+    dot(&a[..n], &b[n..])
+}
+
+/// Of a row followed by its dual; rounding may make its square negative.
+fn length(row: &[f64]) -> f64 {
+    product(row, row).max(0.0).sqrt()
+}
+
+/// Turns pairs of rows, each followed by its dual, and the entries of `d` with them, until all rows are at right angles.
+fn turn_rows(rows: &mut [f64], d: &mut [f64], columns: usize) {
+    let (m, n) = (d.len(), 2 * columns);
     for _ in 0..MOST_TURNS {
         let mut turned = false;
         for p in 0..m {
             for q in p + 1..m {
                 let (head, tail) = rows.split_at_mut(q * n);
                 let (a, b) = (&mut head[p * n..(p + 1) * n], &mut tail[..n]);
-                let (aa, bb, ab) = (dot(a, a), dot(b, b), dot(a, b));
+                let (aa, bb, ab) = (product(a, a).max(0.0), product(b, b).max(0.0), product(a, b));
                 if ab == 0.0 || ab.abs() <= RIGHT_ANGLE * (aa * bb).sqrt() {
                     continue;
                 }

@@ -82,7 +82,7 @@ pub enum Style {
     /// Accelerations of the actuators: the body bends as one.
     #[default]
     LeastAcceleration,
-    /// Torques of the actuators, each against the root of the inertia that it moves: loose, waving.
+    /// Torques of the actuators, counted by the energy that they give: loose, waving.
     LeastTorque,
     /// Velocities of all joints: slow, composed.
     LeastVelocity,

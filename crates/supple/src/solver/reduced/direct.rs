@@ -132,6 +132,9 @@ pub(super) struct Direct {
     /// C row by row, its columns scaled, and d; all levels one after the other.
     matrix: Vec<f64>,
     rhs: Vec<f64>,
+    /// The rows as torques are measured, in least torque; and that of torques at their bounds.
+    duals: Vec<f64>,
+    fixed: Vec<f64>,
     hierarchy: Hierarchy,
     /// How the rows of bodies respond to forces along them, and what they lack.
     mobility: Vec<f64>,
@@ -167,6 +170,8 @@ const MOST_STOPS: usize = 3;
 const BARELY: f64 = 1e-9;
 /// The share of a rate that brakes take in a step at most, when the joints beyond it are free.
 const SLOWED: f64 = 0.1;
+/// Torques at their bounds that others make up for, in least torque; more are held back.
+const MOST_FIXED: usize = 64;
 /// How often commands are distributed anew when actuators reach their bounds.
 const ROUNDS: u32 = 8;
 
@@ -223,6 +228,8 @@ impl Direct {
             rows: Vec::new(),
             matrix: Vec::new(),
             rhs: Vec::new(),
+            duals: Vec::new(),
+            fixed: Vec::new(),
             hierarchy: Hierarchy::default(),
             mobility: Vec::new(),
             lack: Vec::new(),
@@ -324,8 +331,9 @@ impl Direct {
         give(&self.roles, Given::Acceleration, &self.brake, dynamics.recursion);
         let mut solves = dynamics.factor_and_solve()?;
         solves += self.make_rows(asked, dynamics.recursion, report);
+        self.make_alike(asked.control(), 0);
         self.own.copy_from_slice(&self.brake);
-        report.limited += self.solve_within_bounds(asked.control().robustness, 0) + self.bound(asked.control());
+        report.limited += self.solve_within_bounds(asked.control().robustness, 0, None) + self.bound(asked.control());
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
         Ok(solves + dynamics.solve())
     }
@@ -335,7 +343,6 @@ impl Direct {
         self.clear_rows();
         let solves = self.add_rows(recursion);
         self.measure_pull(asked.state, report);
-        self.make_alike(asked.control(), 0);
         solves
     }
 
@@ -358,35 +365,57 @@ impl Direct {
             (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
             self.command[rate] = self.base[rate] + self.brake[rate];
         }
-        self.weigh_torques(asked.control(), dynamics.recursion);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         solves += dynamics.solve();
         solves += self.make_rows(asked, dynamics.recursion, report);
         self.own.copy_from_slice(&self.brake);
-        report.limited += self.solve_within_bounds(asked.control().robustness, 0);
+        let robustness = asked.control().robustness;
+        if let Robustness::Scaled(_) = robustness {
+            give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
+            dynamics.recursion.factor()?;
+            solves += self.add_duals(dynamics.recursion);
+            self.make_alike(asked.control(), 0);
+            report.limited += self.solve_within_bounds(robustness, 0, Some(dynamics.recursion));
+        } else {
+            self.make_alike(asked.control(), 0);
+            report.limited += self.solve_within_bounds(robustness, 0, None); // as published
+        }
         self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
-        Ok(solves + dynamics.solve())
+        Ok(solves + dynamics.factor_and_solve()?)
     }
 
-    /// A torque counts by what it does to the limb that it moves, `τ²/I`: the energy that it would give it in a time, the joints beyond it being loose. Counted in N·m alone fingers are
-    /// flicked to move the arm (what is little to a shoulder gives a finger 10⁴ rad/s²), they pass their limits, and what brings one of them back flicks the next, without end; and forces
-    /// of slides cannot be added to torques. Torques must be given in the recursion.
-    fn weigh_torques(&mut self, control: &Control, recursion: &Recursion) {
-        if matches!(control.robustness, Robustness::Constant(_)) {
-            return; // as published
+    /// Torques count by what they do, `τᵀ W⁻¹ τ` with W the inertia that the actuators move, roots being passive: τᵀ M⁻¹ τ is twice the energy that they give in a time. What is asked of a bone is
+    /// then done as a pull on it would do it, and what is not asked for neither gains nor loses energy by it. Counted in N·m alone, fingers are flicked to move an arm and pass their limits, what
+    /// brings one of them back flicks the next, and chains that hang swing ever wider; and forces of slides cannot be added to torques. Accelerations must be given in the recursion. Returns the
+    /// number of sweeps.
+    fn add_duals(&mut self, recursion: &mut Recursion) -> u32 {
+        let n = self.columns.len();
+        self.duals.clear();
+        self.duals.extend_from_slice(&self.matrix);
+        if n > 0 {
+            let rows = self.rows.iter_mut().zip(self.matrix.chunks_exact(n));
+            for ((row, c), dual) in rows.zip(self.duals.chunks_exact_mut(n)) {
+                measure(&self.columns, &self.ease, &self.node_of_rate, recursion, dual);
+                row.length = dot(c, dual).max(0.0).sqrt();
+            }
         }
-        for (ease, &rate) in self.ease.iter_mut().zip(&self.columns) {
-            *ease *= recursion.moved_inertia(self.node_of_rate[rate], rate).sqrt();
-        }
+        self.rows.len() as u32
     }
 
-    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Returns how many came to their bounds.
-    fn solve_within_bounds(&mut self, robustness: Robustness, laws: usize) -> u32 {
+    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. The recursion measures torques, where they are. Returns how many
+    /// came to their bounds.
+    fn solve_within_bounds(
+        &mut self,
+        robustness: Robustness,
+        laws: usize,
+        mut measures: Option<&mut Recursion>,
+    ) -> u32 {
         let mut limited = 0;
+        self.fixed.clear();
         for _ in 0..ROUNDS {
             self.solve_levels(robustness, laws);
-            let reached = self.fix_at_bounds();
+            let reached = self.fix_at_bounds(measures.as_deref_mut());
             limited += reached;
             if reached == 0 {
                 break;
@@ -400,7 +429,7 @@ impl Direct {
     }
 
     /// Takes commands that are beyond their bounds out of the rows, as constants. Returns how many.
-    fn fix_at_bounds(&mut self) -> u32 {
+    fn fix_at_bounds(&mut self, mut measures: Option<&mut Recursion>) -> u32 {
         let n = self.columns.len();
         let mut reached = 0;
         for column in 0..n {
@@ -411,14 +440,58 @@ impl Direct {
                 continue;
             }
             reached += 1;
-            let more = bound - self.own[rate];
-            self.own[rate] = bound;
-            for (row, rhs) in self.matrix.chunks_exact_mut(n).zip(&mut self.rhs) {
-                *rhs -= row[column] * more / self.ease[column];
-                row[column] = 0.0;
+            match &mut measures {
+                Some(recursion) => self.fix_measured(column, bound, recursion),
+                None => self.fix(column, bound),
             }
         }
         reached
+    }
+
+    fn fix(&mut self, column: usize, bound: f64) {
+        let (n, rate) = (self.columns.len(), self.columns[column]);
+        let more = bound - self.own[rate];
+        self.own[rate] = bound;
+        for (row, rhs) in self.matrix.chunks_exact_mut(n).zip(&mut self.rhs) {
+            *rhs -= row[column] * more / self.ease[column];
+            row[column] = 0.0;
+        }
+    }
+
+    /// With W the measure as it is while others are fixed, w its column and b what the command lacks, the others are nearest to where they were at `w b/w_f`, and W becomes `W − w wᵀ/w_f`.
+    fn fix_measured(&mut self, column: usize, bound: f64, recursion: &mut Recursion) {
+        let n = self.columns.len();
+        let first = self.fixed.len();
+        if first >= n * MOST_FIXED {
+            return; // it is held back in the end
+        }
+        self.fixed.resize(first + n, 0.0);
+        let (before, w) = self.fixed.split_at_mut(first);
+        w[column] = 1.0;
+        measure(&self.columns, &self.ease, &self.node_of_rate, recursion, w);
+        for v in before.chunks_exact(n) {
+            let along = v[column];
+            w.iter_mut().zip(v).for_each(|(w, v)| *w -= along * v);
+        }
+        let own = w[column];
+        if own <= 0.0 {
+            self.fixed.truncate(first);
+            return;
+        }
+        let scale = 1.0 / own.sqrt();
+        w.iter_mut().for_each(|w| *w *= scale);
+        let rate = self.columns[column];
+        let more = (bound - self.own[rate]) / self.ease[column] / w[column];
+        for ((&rate, ease), w) in self.columns.iter().zip(&self.ease).zip(&*w) {
+            self.own[rate] += ease * w * more;
+        }
+        self.own[rate] = bound;
+        for ((row, rhs), dual) in self.matrix.chunks_exact(n).zip(&mut self.rhs).zip(self.duals.chunks_exact_mut(n)) {
+            *rhs -= more * dot(row, w);
+            let along = dual[column] / w[column];
+            dual.iter_mut().zip(&*w).for_each(|(dual, w)| *dual -= along * w);
+            dual[column] = 0.0;
+        }
     }
 
     fn least_velocity(
@@ -453,7 +526,7 @@ impl Direct {
             }
         }
         self.own.fill(0.0);
-        report.limited += self.solve_within_bounds(asked.control().robustness, laws);
+        report.limited += self.solve_within_bounds(asked.control().robustness, laws, None);
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = (*x - rate) / h);
         report.limited += self.bound(asked.control());
         self.tell_all(Told::Acceleration);
@@ -625,6 +698,10 @@ impl Direct {
         self.matrix.reserve(self.most_rows * self.columns.len());
         self.rhs.clear();
         self.rhs.reserve(self.most_rows);
+        self.duals.clear();
+        self.duals.reserve(self.most_rows * self.columns.len());
+        self.fixed.clear();
+        self.fixed.reserve(MOST_FIXED.min(self.columns.len()) * self.columns.len());
         self.mobility.clear();
         self.mobility.reserve(goals * goals);
         self.lack.clear();
@@ -740,6 +817,7 @@ impl Direct {
     }
 
     fn clear_rows(&mut self) {
+        self.duals.clear();
         self.matrix.clear();
         self.rhs.clear();
     }
@@ -757,7 +835,6 @@ impl Direct {
             self.matrix.extend(self.columns.iter().zip(&self.ease).map(|(k, ease)| row.unit * coefficients[*k] * ease));
             let own = &mut self.matrix[first..];
             row.length = dot(own, own).sqrt();
-            own.iter_mut().for_each(|c| *c *= row.weight);
             if row.is_of_body() {
                 self.lack.push(lack);
                 self.mobility.extend(self.rows.iter().filter_map(|other| other.response(recursion)));
@@ -766,24 +843,27 @@ impl Direct {
         self.rows.len() as u32
     }
 
-    /// Makes goals alike in what commands do to them: each is divided by its longest row. Light limbs and heavy ones, places and angles of joints would otherwise hide one another's
-    /// singular values. Rows of one goal stay as they are to each other, so that what it cannot reach is told from what it can.
+    /// Gives rows their weights, and makes goals alike in what commands do to them: each is divided by its longest row. Light limbs and heavy ones, places and angles of joints would otherwise hide
+    /// one another's singular values. Rows of one goal stay as they are to each other, so that what it cannot reach is told from what it can. The first `laws` rows stay as they are.
     fn make_alike(&mut self, control: &Control, laws: usize) {
         let n = self.columns.len();
-        if matches!(control.robustness, Robustness::Constant(_)) || n == 0 {
-            return; // as published
-        }
         let longest = |rows: &[Row]| rows.iter().map(|row| row.length).fold(0.0, f64::max);
         let most = longest(&self.rows);
+        let as_published = matches!(control.robustness, Robustness::Constant(_)) || most == 0.0;
         let mut first = 0;
-        while first < self.rows.len() && most > 0.0 {
+        while first < self.rows.len() {
             let goal = self.rows[first].goal;
             let count = self.rows[first..].iter().take_while(|row| row.goal == goal).count();
-            let range = laws + first..laws + first + count;
-            let c = &mut self.matrix[range.start * n..range.end * n];
             // what no command moves stays so
             let size = longest(&self.rows[first..first + count]).max(UNMOVED * most);
-            c.iter_mut().chain(&mut self.rhs[range]).for_each(|x| *x /= size);
+            let scale = if as_published { 1.0 } else { 1.0 / size };
+            for i in first..first + count {
+                let within = (laws + i) * n..(laws + i + 1) * n;
+                let weight = scale * self.rows[i].weight;
+                self.matrix[within.clone()].iter_mut().for_each(|x| *x *= weight);
+                self.duals.get_mut(within).into_iter().flatten().for_each(|x| *x *= weight);
+                self.rhs[laws + i] *= scale;
+            }
             first += count;
         }
     }
@@ -797,8 +877,10 @@ impl Direct {
         for level in Level::ALL {
             let count = self.rows[first..].iter().take_while(|row| row.level == level).count();
             let range = laws + first..laws + first + count;
-            let c = &self.matrix[range.start * n..range.end * n];
-            self.hierarchy.add_level(c, &self.rhs[range], robustness);
+            let within = range.start * n..range.end * n;
+            let c = &self.matrix[within.clone()];
+            let duals = self.duals.get(within).unwrap_or(c);
+            self.hierarchy.add_level_by(c, duals, &self.rhs[range], robustness);
             first += count;
         }
     }
@@ -1112,6 +1194,22 @@ fn allowed(asked: Asked<'_>, rate: usize) -> (f64, f64) {
 fn spring(stiffness: f64, h: f64, off: f64, now: f64) -> f64 {
     let damping = 2.0 * stiffness.sqrt();
     (stiffness * off - damping * now) / (1.0 + h * damping + h * h * stiffness)
+}
+
+/// `W x`, W being how torques are measured: the torques of these accelerations of the actuators, implicit springs included. Both are scaled as the columns are.
+fn measure(columns: &[usize], ease: &[f64], nodes: &[usize], recursion: &mut Recursion, x: &mut [f64]) {
+    x.iter_mut().zip(ease).for_each(|(x, ease)| *x *= ease);
+    recursion.by_given(columns.iter().copied().zip(x.iter().copied()));
+    let mut first = 0;
+    while first < columns.len() {
+        let node = nodes[columns[first]];
+        let range = first..first + recursion.rates(node).len();
+        let implicit = recursion.implicit_torques(node, &x[range.clone()]);
+        for (column, implicit) in range.clone().zip(implicit) {
+            x[column] = (recursion.response.found[columns[column]] + implicit) * ease[column];
+        }
+        first = range.end;
+    }
 }
 
 /// Tells all actuators, by rate.
