@@ -168,8 +168,6 @@ const UNMOVED: f64 = 1e-7;
 const MOST_STOPS: usize = 3;
 /// A share that counts as nothing when what was found is compared with its bound.
 const BARELY: f64 = 1e-9;
-/// The share of a rate that brakes take in a step at most, when the joints beyond it are free.
-const SLOWED: f64 = 0.1;
 /// Torques at their bounds that others make up for, in least torque; more are held back.
 const MOST_FIXED: usize = 64;
 /// How often commands are distributed anew when actuators reach their bounds.
@@ -354,19 +352,9 @@ impl Direct {
     ) -> Result<u32, Singular> {
         self.tell_all(Told::Torque);
         give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
-        let mut solves = dynamics.factor_and_solve()?;
-        let braking = asked.control().gains.braking;
-        for rate in 0..self.brake.len() {
-            // A brake for a stiff limb would turn rates round within a step where the limb is free to bend: there it takes no more than [`SLOWED`].
-            let limb = braking * self.inertias[rate] / (1.0 + asked.h * braking);
-            let brake = -limb.min(SLOWED * dynamics.recursion.moved_inertia(self.node_of_rate[rate], rate) / asked.h)
-                * asked.coordinates.rates[rate];
-            let most = self.most_torque(asked, rate);
-            (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
-            self.command[rate] = self.base[rate] + self.brake[rate];
-        }
+        let mut solves = self.brake_softly(asked, dynamics)?;
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
-        solves += dynamics.solve();
+        solves += dynamics.factor_and_solve()?;
         solves += self.make_rows(asked, dynamics.recursion, report);
         self.own.copy_from_slice(&self.brake);
         let robustness = asked.control().robustness;
@@ -383,6 +371,30 @@ impl Direct {
         self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         Ok(solves + dynamics.factor_and_solve()?)
+    }
+
+    /// The torques of brakes, `−c (q̇ + h q̈)` with q̈ the accelerations without commands: they turn no rate round, however light the limbs are. They are commands beside the base.
+    fn brake_softly(&mut self, asked: Asked<'_>, dynamics: &mut Dynamics<'_>) -> Result<u32, Singular> {
+        let (h, rates) = (asked.h, &asked.coordinates.rates);
+        let of_actuators = |of: &Direct, rate: usize| of.roles[of.node_of_rate[rate]] == Role::Actuator;
+        let damping = |of: &Direct, rate: usize| asked.control().gains.braking * of.inertias[rate];
+        let load = |of: &Direct, sign: f64, recursion: &mut Recursion| {
+            for (rate, now) in rates.iter().enumerate().filter(|(rate, _)| of_actuators(of, *rate)) {
+                let (node, c) = (of.node_of_rate[rate], sign * damping(of, rate));
+                let k = rate - recursion.rates(node).start;
+                recursion.spring_joint(node, k, -c * now, h * c);
+            }
+        };
+        load(self, 1.0, dynamics.recursion);
+        let solves = dynamics.factor_and_solve()?;
+        load(self, -1.0, dynamics.recursion);
+        for rate in 0..rates.len() {
+            let brake = -damping(self, rate) * (rates[rate] + h * dynamics.recursion.accelerations()[rate]);
+            let most = self.most_torque(asked, rate);
+            (self.low[rate], self.high[rate], self.brake[rate]) = (-most, most, brake.clamp(-most, most));
+            self.command[rate] = self.base[rate] + self.brake[rate];
+        }
+        Ok(solves)
     }
 
     /// Torques count by what they do, `τᵀ W⁻¹ τ` with W the inertia that the actuators move, roots being passive: τᵀ M⁻¹ τ is twice the energy that they give in a time. What is asked of a bone is
