@@ -282,6 +282,59 @@ mod tests {
     }
 
     #[test]
+    fn with_a_measure_the_solution_is_the_shortest_by_it() {
+        let mut h = Hierarchy::default();
+        for seed in 1..100 {
+            let n = 7;
+            // W = 1 + A Aᵀ; the shortest x with C x = d by xᵀ W⁻¹ x is W Cᵀ λ
+            let a = numbers(seed, n * n);
+            let w = |i: usize, j: usize| {
+                dot(&a[i * n..(i + 1) * n], &a[j * n..(j + 1) * n]) + if i == j { 1.0 } else { 0.0 }
+            };
+            let times_w = |c: &[f64]| -> Vec<f64> {
+                c.chunks_exact(n).flat_map(|row| (0..n).map(|j| (0..n).map(|i| row[i] * w(i, j)).sum())).collect()
+            };
+            let (c1, c2) = (numbers(seed + 300, 2 * n), numbers(seed + 600, 2 * n));
+            let (d1, d2) = (numbers(seed + 900, 2), numbers(seed + 1200, 2));
+            let (w1, w2) = (times_w(&c1), times_w(&c2));
+            h.begin(n, 4);
+            h.add_level_by(&c1, &w1, &d1, Robustness::EXACT);
+            h.add_level_by(&c2, &w2, &d2, Robustness::EXACT);
+            let x = h.solution().to_vec();
+            assert!(missed(&c1, &d1, &x) < 1e-10 && missed(&c2, &d2, &x) < 1e-10);
+            // any other solution is longer: x + z with C z = 0 has z at right angles to x by W⁻¹, that is z · (Cᵀ λ) = 0
+            h.begin(n, 4);
+            h.add_level(&[c1.clone(), c2.clone()].concat(), &[0.0; 4], Robustness::EXACT);
+            let mut z = numbers(seed + 1500, n);
+            for _ in 0..2 {
+                for v in h.used.chunks_exact(2 * n) {
+                    let along = dot(&z, &v[..n]);
+                    add(&mut z, -along, &v[..n]);
+                }
+            }
+            // λ by the rows of C W: x = W y, y in the span of C, so y · z = 0 for all such z
+            let y = solve(n, &w, &x);
+            assert!(dot(&y, &z).abs() < 1e-9, "{}", dot(&y, &z));
+        }
+    }
+
+    /// `W y = x` by elimination.
+    fn solve(n: usize, w: &impl Fn(usize, usize) -> f64, x: &[f64]) -> Vec<f64> {
+        let mut m: Vec<Vec<f64>> =
+            (0..n).map(|i| (0..n).map(|j| w(i, j)).chain(std::iter::once(x[i])).collect()).collect();
+        for k in 0..n {
+            for i in 0..n {
+                if i != k {
+                    let f = m[i][k] / m[k][k];
+                    let pivot = m[k].clone();
+                    m[i].iter_mut().zip(&pivot).for_each(|(a, b)| *a -= f * b);
+                }
+            }
+        }
+        (0..n).map(|i| m[i][n] / m[i][i]).collect()
+    }
+
+    #[test]
     fn singular_values_are_exact_far_below_the_largest() {
         // diag(1, 1e-9) times rotations on both sides
         let (c, s) = (0.6, 0.8);
