@@ -158,5 +158,6 @@ fn imported_figures_follow_a_drag_in_every_style() {
     }
     println!("{} reached, {} out of reach and told, {} figures refused", told.reached, told.told, told.refused);
     assert!(told.wrong.is_empty(), "{}", told.wrong.join("\n"));
-    assert!(told.reached > 80, "{}", told.reached);
+    // most are; floating bodies turn as they bend, so that what was reached by turning joints alone may be out of reach
+    assert!(3 * told.reached >= 2 * (told.reached + told.told), "{}", told.reached);
 }

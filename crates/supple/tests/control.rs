@@ -6,11 +6,12 @@ use common::Random;
 use glam::{DMat3, DQuat, DVec3};
 use nalgebra::{DMatrix, DVector};
 use serde_json::Value;
+use supple::control::inverse::Hierarchy;
 use supple::control::spline::Spline;
 use supple::control::{Actuation, Aim, Ends, Gains, Goal, Keyframes, Level, Mode, Robustness, Style};
 use supple::maths::rotation::{exp, log};
 use supple::model::Coordinates;
-use supple::solver::reduced::{Balance, Recursion, inverse};
+use supple::solver::reduced::{Balance, Given, Known, Recursion, hybrid, inverse};
 use supple::*;
 
 const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style::LeastVelocity];
@@ -132,6 +133,41 @@ fn commands_in_every_style_are_those_of_the_oracle() {
     near("|q̈|", &[least.acceleration], &[norm(&o["x_acc_alpha0"])], ORACLE);
     near("|τ|", &[loose.torque], &[norm(&o["x_tau_alpha0"])], ORACLE);
     assert!(least.acceleration < 0.5 * loose.acceleration && loose.torque < 0.2 * least.torque);
+}
+
+#[test]
+fn rows_and_their_singular_values_are_those_of_the_oracle() {
+    let o = oracle("worm");
+    let model = worm();
+    let (coordinates, state) = worm_state(&model, &o);
+    let input = plain(1e-3);
+    let lever = state.bodies[6].orientation * DVec3::new(-0.1, 0.0, 0.0);
+    let omega = state.bodies[6].velocity.angular;
+    let mut recursion = Recursion::new(&model);
+    for (command, a0, sigma) in [(Given::Acceleration, "A0_acc", "sigma_acc"), (Given::Torque, "A0_tau", "sigma_tau")] {
+        // the root is passive, the actuators are told nothing
+        let mut given = [command; 7];
+        given[0] = Given::Torque;
+        let known = Known { given: &given, values: &vec![0.0; coordinates.rates.len()], particles: &[] };
+        hybrid(&input, &coordinates, known, &mut recursion).unwrap();
+        let found = recursion.acceleration(BodyId(6)).at(lever) + omega.cross(omega.cross(lever));
+        near(a0, &found.to_array(), &numbers(&o[a0]), ORACLE);
+        let rows: Vec<Vec<f64>> = DVec3::AXES
+            .iter()
+            .map(|&e| recursion.by_acceleration(BodyId(6), Wrench::at(lever, e))[6..].to_vec())
+            .collect();
+        if command == Given::Acceleration {
+            for (row, wanted) in rows.iter().zip(o["C_acc"].as_array().unwrap()) {
+                near("C", row, &numbers(wanted), ORACLE);
+            }
+        }
+        let mut hierarchy = Hierarchy::default();
+        hierarchy.begin(12, 3);
+        hierarchy.add_level(&rows.concat(), &[0.0; 3], Robustness::EXACT);
+        let mut found = hierarchy.singular_values().to_vec();
+        found.sort_by(|a, b| b.total_cmp(a));
+        near(sigma, &found, &numbers(&o[sigma]), ORACLE);
+    }
 }
 
 #[test]
