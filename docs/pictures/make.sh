@@ -24,6 +24,6 @@ strip worm wave 6 1.5 1600x260
 strip worm bend 6 1.5 1600x260
 strip worm limp 6 2.4 1600x260
 strip worm roll 6 3 1600x260
-strip fish escape 6 0.9 1600x260
+strip fish escape 6 0.45 1600x260
 strip fish turnover 6 4 1600x260
 strip finger push 6 1.2 1600x260

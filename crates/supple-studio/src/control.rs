@@ -7,8 +7,7 @@ use supple::model::Coordinates;
 use supple::{BodyId, Model};
 
 /// All that is asked of the actuators but pulls, which come as drags.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ControlTold {
     pub(crate) mode: ModeTold,
     pub(crate) style: StyleTold,
@@ -24,20 +23,36 @@ pub(crate) struct ControlTold {
     pub(crate) landing: LandingTold,
 }
 
-impl Default for ControlTold {
-    fn default() -> Self {
-        let Landing { hertz, ratio } = Landing::default();
+/// What changes of it; what is left out stays, so that changes which cross on their way do not undo one another.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ControlChange {
+    mode: Option<ModeTold>,
+    style: Option<StyleTold>,
+    goals: Option<Vec<GoalTold>>,
+    drag_level: Option<LevelTold>,
+    joint_level: Option<LevelTold>,
+    joints: Option<Vec<JointTold>>,
+    pose_share: Option<f64>,
+    keyframes: Option<Vec<KeyTold>>,
+    share: Option<f64>,
+    landing: Option<LandingTold>,
+}
+
+impl ControlChange {
+    /// The whole, after the change.
+    pub(crate) fn of(self, before: ControlTold) -> ControlTold {
         ControlTold {
-            mode: ModeTold::Off,
-            style: StyleTold::Acceleration,
-            goals: Vec::new(),
-            drag_level: LevelTold::Secondary,
-            joint_level: LevelTold::Secondary,
-            joints: Vec::new(),
-            pose_share: 0.0,
-            keyframes: Vec::new(),
-            share: 1.0,
-            landing: LandingTold { hertz, ratio },
+            mode: self.mode.unwrap_or(before.mode),
+            style: self.style.unwrap_or(before.style),
+            goals: self.goals.unwrap_or(before.goals),
+            drag_level: self.drag_level.unwrap_or(before.drag_level),
+            joint_level: self.joint_level.unwrap_or(before.joint_level),
+            joints: self.joints.unwrap_or(before.joints),
+            pose_share: self.pose_share.unwrap_or(before.pose_share),
+            keyframes: self.keyframes.unwrap_or(before.keyframes),
+            share: self.share.unwrap_or(before.share),
+            landing: self.landing.unwrap_or(before.landing),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The text messages, as JSON. `docs/protocol.md` tells them to the authors of clients.
 
-use crate::control::ControlTold;
+use crate::control::{ControlChange, ControlTold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use supple_assets::BoneChange;
@@ -152,7 +152,11 @@ pub(crate) struct Change {
     pub(crate) pose: Option<bool>,
     /// Microseconds that the corrections of solver assembly may take in a step; 0: as its settings say.
     pub(crate) budget: Option<f64>,
-    /// What is asked of the actuators.
+    /// What changes of what is asked of the actuators; it becomes `control` when it is applied.
+    #[serde(rename = "control")]
+    pub(crate) directs: Option<Box<ControlChange>>,
+    /// What is asked of the actuators, whole.
+    #[serde(skip)]
     pub(crate) control: Option<Box<ControlTold>>,
     /// Scales of single joints.
     #[serde(default)]

@@ -869,7 +869,10 @@ impl Stage {
         self.touch_skin();
     }
 
-    fn set(&mut self, change: Change) -> Result<(), Refused> {
+    fn set(&mut self, mut change: Change) -> Result<(), Refused> {
+        if let Some(directs) = change.directs.take() {
+            change.control = Some(Box::new(directs.of(self.control_told())));
+        }
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
         let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, control, .. } =
             &change;

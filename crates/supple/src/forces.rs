@@ -325,11 +325,16 @@ pub fn swing_direction(ellipse: SwingEllipse, relative: DQuat, frame_a: DMat3, f
     if t < 1e-9 || half_cosine < 1e-6 {
         return None;
     }
-    let (v, [v1, v2]) = ellipse.violation(s1, s2);
+    let (v, slope) = ellipse.violation(s1, s2);
+    Some((v, swing_slope([s1, s2], slope, frame_a, frame_b)))
+}
+
+/// The direction in which a function of the swing grows, whose derivatives with respect to its two angles are `slope`.
+fn swing_slope([s1, s2]: [f64; 2], [v1, v2]: [f64; 2], frame_a: DMat3, frame_b: DMat3) -> DVec3 {
+    let t = s1.hypot(s2);
     let (x_b, y_b, z_b) = (frame_b.col(0), frame_b.col(1), frame_b.col(2));
     let (n, w) = (y_b * v1 + z_b * v2, (y_b * s1 + z_b * s2) / t);
-    let g = w * w.dot(n) + frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n));
-    Some((v, g))
+    w * w.dot(n) + frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n))
 }
 
 /// How the direction g of [`swing_direction`] turns with a: `δg = H (ρ_a − ρ_b) + ρ_b × g`.
@@ -480,6 +485,21 @@ impl<'m> JointView<'m> {
             return None;
         }
         swing_direction(ellipse, self.relative, self.frame_a, self.frame_b)
+    }
+
+    /// What is left of the swing in the ellipse's narrower direction, `(1 − r) min(α, β)` with `r² = s₁²/α² + s₂²/β²`, and the direction in which it shrinks. It is zero where the
+    /// violation is; but its slope is no larger than 1 without swing too, where that of the violation has no bound, so that it tells how soon the limit is reached.
+    pub(crate) fn swing_left(&self) -> Option<(f64, DVec3)> {
+        let SwingEllipse { about_y, about_z } = self.joint.limits.swing?;
+        let (s1, s2, _) = swing_twist(self.relative);
+        let (x, y) = (s1 / about_y, s2 / about_z);
+        let (r, narrow) = (x.hypot(y), about_y.min(about_z));
+        let half_cosine = self.relative.w.hypot(self.relative.x);
+        if self.joint.mask.rotation() != RotationKind::Free || s1.hypot(s2) < 1e-9 || half_cosine < 1e-6 {
+            return None;
+        }
+        let slope = [x / about_y, y / about_z].map(|x| x * narrow / r);
+        Some(((1.0 - r) * narrow, swing_slope([s1, s2], slope, self.frame_a, self.frame_b)))
     }
 
     /// The limit of a ball's swing, when it acts within `h`.

@@ -6,11 +6,12 @@ use common::Random;
 use glam::{DMat3, DQuat, DVec3};
 use nalgebra::{DMatrix, DVector};
 use serde_json::Value;
+use supple::control::inverse::Hierarchy;
 use supple::control::spline::Spline;
 use supple::control::{Actuation, Aim, Ends, Gains, Goal, Keyframes, Level, Mode, Robustness, Style};
 use supple::maths::rotation::{exp, log};
 use supple::model::Coordinates;
-use supple::solver::reduced::{Balance, Recursion, inverse};
+use supple::solver::reduced::{Balance, Given, Known, Recursion, hybrid, inverse};
 use supple::*;
 
 const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style::LeastVelocity];
@@ -132,6 +133,41 @@ fn commands_in_every_style_are_those_of_the_oracle() {
     near("|q̈|", &[least.acceleration], &[norm(&o["x_acc_alpha0"])], ORACLE);
     near("|τ|", &[loose.torque], &[norm(&o["x_tau_alpha0"])], ORACLE);
     assert!(least.acceleration < 0.5 * loose.acceleration && loose.torque < 0.2 * least.torque);
+}
+
+#[test]
+fn rows_and_their_singular_values_are_those_of_the_oracle() {
+    let o = oracle("worm");
+    let model = worm();
+    let (coordinates, state) = worm_state(&model, &o);
+    let input = plain(1e-3);
+    let lever = state.bodies[6].orientation * DVec3::new(-0.1, 0.0, 0.0);
+    let omega = state.bodies[6].velocity.angular;
+    let mut recursion = Recursion::new(&model);
+    for (command, a0, sigma) in [(Given::Acceleration, "A0_acc", "sigma_acc"), (Given::Torque, "A0_tau", "sigma_tau")] {
+        // the root is passive, the actuators are told nothing
+        let mut given = [command; 7];
+        given[0] = Given::Torque;
+        let known = Known { given: &given, values: &vec![0.0; coordinates.rates.len()], particles: &[] };
+        hybrid(&input, &coordinates, known, &mut recursion).unwrap();
+        let found = recursion.acceleration(BodyId(6)).at(lever) + omega.cross(omega.cross(lever));
+        near(a0, &found.to_array(), &numbers(&o[a0]), ORACLE);
+        let rows: Vec<Vec<f64>> = DVec3::AXES
+            .iter()
+            .map(|&e| recursion.by_acceleration(BodyId(6), Wrench::at(lever, e))[6..].to_vec())
+            .collect();
+        if command == Given::Acceleration {
+            for (row, wanted) in rows.iter().zip(o["C_acc"].as_array().unwrap()) {
+                near("C", row, &numbers(wanted), ORACLE);
+            }
+        }
+        let mut hierarchy = Hierarchy::default();
+        hierarchy.begin(12, 3);
+        hierarchy.add_level(&rows.concat(), &[0.0; 3], Robustness::EXACT);
+        let mut found = hierarchy.singular_values().to_vec();
+        found.sort_by(|a, b| b.total_cmp(a));
+        near(sigma, &found, &numbers(&o[sigma]), ORACLE);
+    }
 }
 
 #[test]
@@ -381,6 +417,7 @@ fn no_command_is_above_its_bound_at_singular_poses() {
     }
     let model = builder.build().unwrap();
     let mut random = Random::new(5);
+    let mut largest = 0.0f64;
     for trial in 0..200 {
         let bend = if trial % 2 == 0 { 0.0 } else { 10f64.powf(random.range(-12.0, -1.0)) };
         let mut c = Coordinates::of(&model, &model.start());
@@ -397,22 +434,27 @@ fn no_command_is_above_its_bound_at_singular_poses() {
                 Goal::drag(BodyId(5), DVec3::X * 0.1, target),
                 Goal::drag(BodyId(5), DVec3::ZERO, target),
             ];
-            (0..5).for_each(|k| input.control.joint_mut(&model, k).max_torque = 40.0);
-            let mut state = start.clone();
-            let report = step(&model, &input, &mut state, &mut Work::new(&model)).unwrap().control;
-            let after = Coordinates::of(&model, &state);
-            for k in 0..5 {
-                let rate = after.rates_of(JointId(k))[0] / input.dt;
-                let most = if style == Style::LeastTorque { f64::INFINITY } else { input.control.gains.most_command };
-                assert!(
-                    rate.is_finite() && rate.abs() <= most * (1.0 + 1e-9) || report.limited > 0,
-                    "{style:?} {rate}"
-                );
+            let Gains { most_command, most_rate, .. } = input.control.gains;
+            for most_torque in [f64::INFINITY, 40.0] {
+                (0..5).for_each(|k| input.control.joint_mut(&model, k).max_torque = most_torque);
+                let mut state = start.clone();
+                let report = step(&model, &input, &mut state, &mut Work::new(&model)).unwrap().control;
+                assert!(report.max_torque <= most_torque * (1.0 + 1e-9), "{style:?}: {report:?}");
+                assert!(report.root_wrench < 1e-9, "{style:?}: {report:?}");
+                // it began at rest
+                let after = Coordinates::of(&model, &state);
+                for rate in (0..5).map(|k| after.rates_of(JointId(k))[0]) {
+                    assert!(rate.abs() <= most_rate * (1.0 + 1e-9), "{style:?} {rate}");
+                    // where the torque has no bound of its own, the command is the acceleration
+                    let is_told = style != Style::LeastTorque && most_torque.is_infinite();
+                    let command = rate / input.dt;
+                    assert!(!is_told || command.abs() <= most_command * (1.0 + 1e-9), "{style:?} {command}");
+                    largest = largest.max(command.abs());
+                }
             }
-            assert!(report.max_torque <= 40.0 * (1.0 + 1e-9), "{style:?}: {report:?}");
-            assert!(report.root_wrench < 1e-9, "{style:?}: {report:?}");
         }
     }
+    assert!(largest > 1999.0, "no bound was reached: {largest}");
 }
 
 #[test]
@@ -570,10 +612,18 @@ fn bones_keep_what_they_are_told_to_keep() {
             Goal::keep_height(head, DVec3::ZERO, height),
             Goal::drag(hand, DVec3::ZERO, target),
         ];
-        for _ in 0..180 {
+        let mut fastest = 0.0f64;
+        for n in 0..240 {
             let report = step(model, &input, &mut state, &mut work).unwrap().control;
             assert!(report.root_wrench < 1e-9, "{style:?}: {report:?}");
+            if n >= 180 {
+                let rates = Coordinates::of(model, &state).rates;
+                fastest = rates.iter().fold(fastest, |m, rate| m.max(rate.abs()));
+            }
         }
+        // it has come to rest but for a sway, fingers too: limbs that nothing is asked of are not flicked
+        println!("{style:?}: rates of the last second at most {fastest}");
+        assert!(fastest < 0.3, "{style:?}: {fastest} rad/s");
         let off = |id: BodyId, at: DVec3| state.bodies[id.index()].position.distance(at);
         let tilt = log(upright.conjugate() * state.bodies[head.index()].orientation).length();
         assert!(off(hand, target) < 0.01, "{style:?}: hand {}", off(hand, target));
@@ -599,28 +649,32 @@ fn limits_are_kept_by_the_actuators() {
         builder.joint(spec.axis(DVec3::Z).at(DVec3::X * (0.3 * f64::from(k) - 0.15)).limits(limits));
     }
     let model = builder.build().unwrap();
+    let bends = |style: Style, level: Level, limit: f64| {
+        let mut input = Input { gravity: DVec3::ZERO, ..plain(1.0 / 480.0) };
+        input.control.mode = Mode::Goals;
+        input.control.style = style;
+        input.control.joint_level = level;
+        input.control.gains = Gains { goal: 30.0, most_acceleration: 10.0, limit, ..Gains::default() };
+        input.control.goals = vec![Goal::drag(BodyId(2), DVec3::X * 0.15, DVec3::new(0.0, 0.3, 0.0))];
+        let (mut state, mut work) = (model.start(), Work::new(&model));
+        let mut bent = Coordinates::of(&model, &state);
+        (0..2).for_each(|k| bent.positions_of_mut(JointId(k))[0] = 0.2); // straight it could not tell which way to go
+        bent.write(&model, &mut state);
+        (0..1440).fold(0.0f64, |farthest, _| {
+            step(&model, &input, &mut state, &mut work).unwrap();
+            state.joints.iter().fold(farthest, |m, joint| m.max(joint.angle.abs()))
+        })
+    };
     for style in STYLES {
-        // before all else, and as one wish among others
-        for (level, most) in [(Level::Primary, 0.53), (Level::Secondary, 1.2)] {
-            let mut input = Input { gravity: DVec3::ZERO, ..plain(1.0 / 480.0) };
-            input.control.mode = Mode::Goals;
-            input.control.style = style;
-            input.control.joint_level = level;
-            input.control.gains = Gains { goal: 30.0, most_acceleration: 10.0, ..Gains::default() };
-            input.control.goals = vec![Goal::drag(BodyId(2), DVec3::X * 0.15, DVec3::new(0.0, 0.3, 0.0))];
-            let (mut state, mut work) = (model.start(), Work::new(&model));
-            let mut bent = Coordinates::of(&model, &state);
-            (0..2).for_each(|k| bent.positions_of_mut(JointId(k))[0] = 0.2); // straight it could not tell which way to go
-            bent.write(&model, &mut state);
-            let mut farthest = 0.0f64;
-            for _ in 0..1440 {
-                step(&model, &input, &mut state, &mut work).unwrap();
-                farthest = state.joints.iter().fold(farthest, |m, joint| m.max(joint.angle.abs()));
-            }
-            // In least velocity a joint takes up speed within one step: a limit is seen a step late, 0.1 rad at 48 rad/s.
-            let most = if style == Style::LeastVelocity { most + 0.1 } else { most };
-            assert!(farthest < most && farthest > 0.4, "{style:?} {level:?}: {farthest}");
-        }
+        // In least velocity a joint takes up speed within one step: a limit is seen a step late, 0.1 rad at 48 rad/s.
+        let late = if style == Style::LeastVelocity { 0.1 } else { 0.0 };
+        let gain = Gains::default().limit;
+        let [first, beside, none] = [(Level::Primary, gain), (Level::Secondary, gain), (Level::Secondary, 0.0)]
+            .map(|(level, gain)| bends(style, level, gain));
+        println!("{style:?}: {first} {beside} {none}");
+        // before all else; and as one wish among others, which gives way to them but is heard: without it the elbow folds
+        assert!(first > 0.4 && first < 0.53 + late, "{style:?}: {first}");
+        assert!(beside >= first - 1e-3 && beside < 0.3 * none + late, "{style:?}: {beside}, unlimited {none}");
     }
 }
 

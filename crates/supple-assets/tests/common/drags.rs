@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub)] // the test and the example use a part each
 
 use glam::{DQuat, DVec3};
-use supple::control::{Aim, Goal, Level, Mode, Style};
+use supple::control::{Aim, Gains, Goal, Level, Mode, Style};
 use supple::{BodyId, Input, Reduced, Scene, Solver, Work, step};
 
 /// What became of a drag.
@@ -39,9 +39,6 @@ impl Random {
     }
 }
 
-/// How fast actuators go at most \[rad/s\].
-const MOST_RATE: f64 = 30.0;
-
 /// Drags a character for `steps` steps of `dt`, with goals that change twice. The error says what went wrong.
 pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, String> {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -53,7 +50,6 @@ pub fn drag(scene: &Scene, seed: u64, dt: f64, steps: usize) -> Result<Outcome, 
         input.gravity = DVec3::ZERO;
     }
     (0..model.joints().len()).for_each(|k| input.control.joint_mut(model, k).max_torque = MOST_TORQUE);
-    input.control.gains.most_rate = MOST_RATE;
     input.control.mode = Mode::Goals;
     let mut told = Outcome::default();
     for n in 0..steps {
@@ -99,5 +95,5 @@ pub fn most_speed(scene: &Scene) -> f64 {
         }
         sum
     });
-    9.81 + 3f64.sqrt() * MOST_RATE * reach.fold(0.0, f64::max)
+    9.81 + 3f64.sqrt() * Gains::default().most_rate * reach.fold(0.0, f64::max)
 }

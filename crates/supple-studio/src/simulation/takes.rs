@@ -445,6 +445,7 @@ impl Stage {
             hold: change.hold.map(|_| self.hold),
             pose: change.pose.map(|_| self.is_posing()),
             budget: change.budget.map(|_| self.budget_micros()),
+            directs: None,
             control: change.control.as_ref().map(|_| Box::new(self.control_told())),
             joints: change.joints.iter().map(joint).collect(),
         }
@@ -464,6 +465,7 @@ impl Stage {
             hold,
             pose,
             budget,
+            directs: _,
             control,
             joints,
         } = change;
@@ -511,6 +513,7 @@ impl Stage {
             hold,
             pose,
             budget,
+            directs: _,
             control,
             joints,
         } = change;

@@ -45,6 +45,9 @@ const handleOf = (goal: Goal) => OF_AIM[Object.keys(goal.aim)[0]!];
 /** A joint of which nothing was said. */
 const USUAL: Omit<JointControl, "joint"> = { weight: 1, max_torque: null, actuation: "by_place" };
 
+/** After this a change that the server does not show was refused (ms). */
+const ANSWERED = 1000;
+
 /** The built-in take that a scene plays, besides its own motion. */
 function takeOf(scene: SceneMessage): string | null {
   const line = scene.scenes.find(({ name }) => name === scene.name.split(":")[0]);
@@ -63,6 +66,9 @@ export class Direct {
   /** The keyframe that was clicked, by its time. */
   private key: number | null = null;
   private shownKeys = "";
+  /** Changes that the server has not shown yet, and when the last was sent. */
+  private sent: Partial<Control> = {};
+  private sentAt = 0;
 
   constructor(private readonly events: DirectEvents) {
     for (const button of all("[data-mode]")) button.addEventListener("click", () => this.setMode(button.dataset.mode as Mode));
@@ -96,12 +102,16 @@ export class Direct {
     });
   }
 
+  /** The control as it will be when what was sent has arrived: a change that follows at once builds on it. */
   private get control(): Control | null {
-    return this.status?.settings.control ?? null;
+    const known = this.status?.settings.control;
+    if (performance.now() - this.sentAt > ANSWERED) this.sent = {};
+    return known ? { ...known, ...this.sent } : null;
   }
 
   setScene(scene: SceneMessage): void {
     this.scene = scene;
+    this.sent = {};
     this.scale = 0;
     this.key = null;
   }
@@ -109,6 +119,9 @@ export class Direct {
   setStatus(status: StatusMessage): void {
     this.status = status;
     const { control } = status.settings;
+    for (const part of Object.keys(this.sent) as (keyof Control)[]) {
+      if (JSON.stringify(this.sent[part]) === JSON.stringify(control[part])) delete this.sent[part];
+    }
     const press = (button: HTMLButtonElement, on: boolean) => button.setAttribute("aria-pressed", String(on));
     for (const button of all("[data-mode]")) press(button, button.dataset.mode === control.mode);
     for (const button of all("[data-style]")) press(button, button.dataset.style === control.style);
@@ -180,11 +193,13 @@ export class Direct {
     this.showMeter(frame);
   }
 
-  /** Sends the control with a change. A scene that plays a take of its own leaves the character to the person. */
+  /** Sends what changes of the control. A scene that plays a take of its own leaves the character to the person. */
   private set(change: Partial<Control>): void {
     if (!this.control) return;
     const own = this.scene && takeOf(this.scene) ? { script: false } : {};
-    this.events.send({ type: "set", control: { ...this.control, ...change }, ...own });
+    this.sent = { ...this.sent, ...change };
+    this.sentAt = performance.now();
+    this.events.send({ type: "set", control: change, ...own });
   }
 
   private setMode(mode: Mode): void {

@@ -313,4 +313,19 @@ test("a built-in take plays, and a change of style leaves the character to the p
   await until(page, () => window.supple.frame.direction.mode === "goals" && window.supple.marks.cursor === 0);
 });
 
+test("changes that follow one another at once are all kept", async () => {
+  await choose("segment_3");
+  // within one task of the page: no answer of the server comes between
+  await page.evaluate(() => {
+    for (const part of ["[data-style=least_torque]", "[data-mode=goals]", "[data-handle=height]", "[data-handle=orientation]"]) document.querySelector(part).click();
+    const level = document.getElementById("drag-level");
+    level.value = "tertiary";
+    level.dispatchEvent(new Event("change"));
+  });
+  await until(page, () => window.supple.status.settings.control.drag_level === "tertiary");
+  const { style, mode, goals } = await control();
+  assert.deepEqual([style, mode], ["least_torque", "goals"]);
+  assert.deepEqual(goals.map((goal) => Object.keys(goal.aim)[0]).sort(), ["height", "orientation"]);
+});
+
 test("nothing went wrong in the page", () => assert.deepEqual(page.problems, []));

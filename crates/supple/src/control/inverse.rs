@@ -73,9 +73,9 @@ const MOST_TURNS: u32 = 40;
 pub struct Hierarchy {
     columns: usize,
     x: Vec<f64>,
-    /// Directions that rows before have used, orthonormal, one after the other.
+    /// Directions that rows before have used, orthonormal, one after the other, each followed by its dual.
     used: Vec<f64>,
-    /// `C P` with its rows turned, and `d − C x` turned alike.
+    /// `C P` with its rows turned, each followed by its dual, and `d − C x` turned alike.
     rows: Vec<f64>,
     rest: Vec<f64>,
     /// Singular values of the last level.
@@ -87,8 +87,8 @@ impl Hierarchy {
     pub fn begin(&mut self, columns: usize, rows: usize) {
         self.columns = columns;
         for (list, room) in [
-            (&mut self.used, columns * rows.min(columns)),
-            (&mut self.rows, columns * rows),
+            (&mut self.used, 2 * columns * rows.min(columns)),
+            (&mut self.rows, 2 * columns * rows),
             (&mut self.rest, rows),
             (&mut self.sigma, rows),
         ] {
@@ -111,6 +111,11 @@ impl Hierarchy {
 
     /// Adds a level: rows of C one after the other, and d.
     pub fn add_level(&mut self, c: &[f64], d: &[f64], robustness: Robustness) {
+        self.add_level_by(c, c, d, robustness);
+    }
+
+    /// Adds a level whose x is measured by `xᵀ W⁻¹ x`, W symmetric and positive, the same for all levels: rows of C, and rows of `C W`.
+    pub fn add_level_by(&mut self, c: &[f64], duals: &[f64], d: &[f64], robustness: Robustness) {
         let n = self.columns;
         self.sigma.clear();
         if d.is_empty() || n == 0 {
@@ -118,44 +123,58 @@ impl Hierarchy {
         }
         // C P and d − C x
         self.rows.clear();
-        self.rows.extend_from_slice(c);
+        for (row, dual) in c.chunks_exact(n).zip(duals.chunks_exact(n)) {
+            self.rows.extend_from_slice(row);
+            self.rows.extend_from_slice(dual);
+        }
         self.rest.clear();
         let mut largest = 0.0f64; // the longest row, before levels above took their part
-        for (row, d) in self.rows.chunks_exact_mut(n).zip(d) {
-            largest = largest.max(dot(row, row).sqrt());
-            self.rest.push(d - dot(row, &self.x));
+        for (row, d) in self.rows.chunks_exact_mut(2 * n).zip(d) {
+            largest = largest.max(length(row));
+            self.rest.push(d - dot(&row[..n], &self.x));
             // Twice: the second time takes away the rounding of the first.
             for _ in 0..2 {
-                for v in self.used.chunks_exact(n) {
-                    let along = dot(row, v);
+                for v in self.used.chunks_exact(2 * n) {
+                    let along = product(row, v);
                     add(row, -along, v);
                 }
             }
         }
         turn_rows(&mut self.rows, &mut self.rest, n);
-        self.sigma.extend(self.rows.chunks_exact(n).map(|row| dot(row, row).sqrt()));
+        self.sigma.extend(self.rows.chunks_exact(2 * n).map(length));
         let largest = self.sigma.iter().copied().fold(LEFT * largest, f64::max);
-        for ((row, rest), sigma) in self.rows.chunks_exact(n).zip(&self.rest).zip(&self.sigma) {
+        for ((row, rest), sigma) in self.rows.chunks_exact(2 * n).zip(&self.rest).zip(&self.sigma) {
             if *sigma <= NONE * largest {
                 continue;
             }
             let size = robustness.inverse(*sigma, largest) * rest / sigma;
-            add(&mut self.x, size, row);
+            add(&mut self.x, size, &row[n..]);
             self.used.extend(row.iter().map(|v| v / sigma));
         }
     }
 }
 
-/// Turns pairs of rows, and the entries of `d` with them, until all rows are at right angles.
-fn turn_rows(rows: &mut [f64], d: &mut [f64], n: usize) {
-    let m = d.len();
+/// `a W bᵀ` of two rows, each followed by its dual.
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len() / 2;
+    dot(&a[..n], &b[n..])
+}
+
+/// Of a row followed by its dual; rounding may make its square negative.
+fn length(row: &[f64]) -> f64 {
+    product(row, row).max(0.0).sqrt()
+}
+
+/// Turns pairs of rows, each followed by its dual, and the entries of `d` with them, until all rows are at right angles.
+fn turn_rows(rows: &mut [f64], d: &mut [f64], columns: usize) {
+    let (m, n) = (d.len(), 2 * columns);
     for _ in 0..MOST_TURNS {
         let mut turned = false;
         for p in 0..m {
             for q in p + 1..m {
                 let (head, tail) = rows.split_at_mut(q * n);
                 let (a, b) = (&mut head[p * n..(p + 1) * n], &mut tail[..n]);
-                let (aa, bb, ab) = (dot(a, a), dot(b, b), dot(a, b));
+                let (aa, bb, ab) = (product(a, a).max(0.0), product(b, b).max(0.0), product(a, b));
                 if ab == 0.0 || ab.abs() <= RIGHT_ANGLE * (aa * bb).sqrt() {
                     continue;
                 }
@@ -260,6 +279,59 @@ mod tests {
         h.add_level(&c, &other, Robustness::default());
         let off = h.solution().iter().zip(&first).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(off < 1e-12, "{off}");
+    }
+
+    #[test]
+    fn with_a_measure_the_solution_is_the_shortest_by_it() {
+        let mut h = Hierarchy::default();
+        for seed in 1..100 {
+            let n = 7;
+            // W = 1 + A Aᵀ; the shortest x with C x = d by xᵀ W⁻¹ x is W Cᵀ λ
+            let a = numbers(seed, n * n);
+            let w = |i: usize, j: usize| {
+                dot(&a[i * n..(i + 1) * n], &a[j * n..(j + 1) * n]) + if i == j { 1.0 } else { 0.0 }
+            };
+            let times_w = |c: &[f64]| -> Vec<f64> {
+                c.chunks_exact(n).flat_map(|row| (0..n).map(|j| (0..n).map(|i| row[i] * w(i, j)).sum())).collect()
+            };
+            let (c1, c2) = (numbers(seed + 300, 2 * n), numbers(seed + 600, 2 * n));
+            let (d1, d2) = (numbers(seed + 900, 2), numbers(seed + 1200, 2));
+            let (w1, w2) = (times_w(&c1), times_w(&c2));
+            h.begin(n, 4);
+            h.add_level_by(&c1, &w1, &d1, Robustness::EXACT);
+            h.add_level_by(&c2, &w2, &d2, Robustness::EXACT);
+            let x = h.solution().to_vec();
+            assert!(missed(&c1, &d1, &x) < 1e-10 && missed(&c2, &d2, &x) < 1e-10);
+            // any other solution is longer: x + z with C z = 0 has z at right angles to x by W⁻¹, that is z · (Cᵀ λ) = 0
+            h.begin(n, 4);
+            h.add_level(&[c1.clone(), c2.clone()].concat(), &[0.0; 4], Robustness::EXACT);
+            let mut z = numbers(seed + 1500, n);
+            for _ in 0..2 {
+                for v in h.used.chunks_exact(2 * n) {
+                    let along = dot(&z, &v[..n]);
+                    add(&mut z, -along, &v[..n]);
+                }
+            }
+            // λ by the rows of C W: x = W y, y in the span of C, so y · z = 0 for all such z
+            let y = solve(n, &w, &x);
+            assert!(dot(&y, &z).abs() < 1e-9, "{}", dot(&y, &z));
+        }
+    }
+
+    /// `W y = x` by elimination.
+    fn solve(n: usize, w: &impl Fn(usize, usize) -> f64, x: &[f64]) -> Vec<f64> {
+        let mut m: Vec<Vec<f64>> =
+            (0..n).map(|i| (0..n).map(|j| w(i, j)).chain(std::iter::once(x[i])).collect()).collect();
+        for k in 0..n {
+            for i in 0..n {
+                if i != k {
+                    let f = m[i][k] / m[k][k];
+                    let pivot = m[k].clone();
+                    m[i].iter_mut().zip(&pivot).for_each(|(a, b)| *a -= f * b);
+                }
+            }
+        }
+        (0..n).map(|i| m[i][n] / m[i][i]).collect()
     }
 
     #[test]

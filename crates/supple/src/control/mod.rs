@@ -82,7 +82,7 @@ pub enum Style {
     /// Accelerations of the actuators: the body bends as one.
     #[default]
     LeastAcceleration,
-    /// Torques of the actuators: loose, waving.
+    /// Torques of the actuators, counted by the energy that they give: loose, waving.
     LeastTorque,
     /// Velocities of all joints: slow, composed.
     LeastVelocity,
@@ -359,7 +359,7 @@ impl Default for Gains {
             most_acceleration: 50.0,
             most_velocity: 3.0,
             most_command: 2000.0,
-            most_rate: 200.0,
+            most_rate: 30.0,
         }
     }
 }

@@ -42,6 +42,15 @@ impl Recursion {
         &self.response.found
     }
 
+    /// What is found of the joints when so much is given of them and nothing else acts, by rate.
+    pub(super) fn by_given(&mut self, given: impl Iterator<Item = (usize, f64)>) -> &[f64] {
+        self.response.bias.fill(Wrench::ZERO);
+        self.response.given.fill(0.0);
+        given.for_each(|(rate, value)| self.response.given[rate] = value);
+        self.tree.sweep(&mut self.response);
+        &self.response.found
+    }
+
     /// Reciprocity: where the acceleration is given, the derivative is minus the torque found.
     fn turn_signs(&mut self) {
         for node in &self.tree.nodes {

@@ -459,16 +459,6 @@ impl Recursion {
         torques
     }
 
-    /// Of a node whose torque is given, the entry of `Sᵀ Ĵ S + E` of a rate: the inertia that it moves while the joints beyond it are free.
-    pub(super) fn moved_inertia(&self, node: usize, rate: usize) -> f64 {
-        let node = &self.tree.nodes[node];
-        debug_assert!(node.given == Given::Torque);
-        // of L d Lᵀ, kept row by row of the triangle
-        let (pivot, k) = (&self.tree.pivots[node.pivot.clone()], rate - node.rates.start);
-        let entry = |r: usize, c: usize| pivot[r * (r + 1) / 2 + c];
-        entry(k, k) + (0..k).map(|c| entry(k, c).powi(2) * entry(c, c)).sum::<f64>()
-    }
-
     /// Adds an implicit torque `force − x q̈` along the k-th rate of a node's joint.
     pub(super) fn spring_joint(&mut self, node: usize, k: usize, force: f64, x: f64) {
         let node = &self.tree.nodes[node];

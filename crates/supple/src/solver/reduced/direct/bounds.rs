@@ -1,0 +1,264 @@
+//! Commands within their bounds: torques, accelerations and rates.
+
+use super::super::recursion::{Given, Recursion, Singular};
+use super::{Asked, Direct, Dynamics, Role, dot};
+use crate::control::inverse::Robustness;
+use crate::control::{Control, ControlReport, Gains};
+
+/// How an actuator is told, at its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// By its acceleration.
+    Acceleration,
+    /// By its torque, for its own sake.
+    Torque,
+    /// It was to have an acceleration that takes more torque than it has: it has that.
+    Held,
+    /// Nothing.
+    Limp,
+}
+
+/// A share that counts as nothing when what was found is compared with its bound.
+const BARELY: f64 = 1e-9;
+/// Torques at their bounds that others make up for, in least torque; more are held back.
+pub(super) const MOST_FIXED: usize = 64;
+/// How often commands are distributed anew when actuators reach their bounds.
+const ROUNDS: u32 = 8;
+
+impl Direct {
+    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. The recursion measures torques, where they are. Returns how many
+    /// came to their bounds.
+    pub(super) fn solve_within_bounds(
+        &mut self,
+        robustness: Robustness,
+        laws: usize,
+        mut measures: Option<&mut Recursion>,
+    ) -> u32 {
+        let mut limited = 0;
+        self.fixed.clear();
+        for _ in 0..ROUNDS {
+            self.solve_levels(robustness, laws);
+            let reached = self.fix_at_bounds(measures.as_deref_mut());
+            limited += reached;
+            if reached == 0 {
+                break;
+            }
+        }
+        self.command.copy_from_slice(&self.own);
+        for ((&rate, x), ease) in self.columns.iter().zip(self.hierarchy.solution()).zip(&self.ease) {
+            self.command[rate] = (self.own[rate] + x * ease).clamp(self.low[rate], self.high[rate]);
+        }
+        limited
+    }
+
+    /// Takes commands that are beyond their bounds out of the rows, as constants. Returns how many.
+    pub(super) fn fix_at_bounds(&mut self, mut measures: Option<&mut Recursion>) -> u32 {
+        let n = self.columns.len();
+        let mut reached = 0;
+        for column in 0..n {
+            let rate = self.columns[column];
+            let sum = self.own[rate] + self.hierarchy.solution()[column] * self.ease[column];
+            let bound = sum.clamp(self.low[rate], self.high[rate]);
+            if bound == sum {
+                continue;
+            }
+            reached += 1;
+            match &mut measures {
+                Some(recursion) => self.fix_measured(column, bound, recursion),
+                None => self.fix(column, bound),
+            }
+        }
+        reached
+    }
+
+    pub(super) fn fix(&mut self, column: usize, bound: f64) {
+        let (n, rate) = (self.columns.len(), self.columns[column]);
+        let more = bound - self.own[rate];
+        self.own[rate] = bound;
+        for (row, rhs) in self.matrix.chunks_exact_mut(n).zip(&mut self.rhs) {
+            *rhs -= row[column] * more / self.ease[column];
+            row[column] = 0.0;
+        }
+    }
+
+    /// With W the measure as it is while others are fixed, w its column and b what the command lacks, the others are nearest to where they were at `w b/w_f`, and W becomes `W − w wᵀ/w_f`.
+    pub(super) fn fix_measured(&mut self, column: usize, bound: f64, recursion: &mut Recursion) {
+        let n = self.columns.len();
+        let first = self.fixed.len();
+        if first >= n * MOST_FIXED {
+            return; // it is held back in the end
+        }
+        self.fixed.resize(first + n, 0.0);
+        let (before, w) = self.fixed.split_at_mut(first);
+        w[column] = 1.0;
+        measure(&self.columns, &self.ease, &self.node_of_rate, recursion, w);
+        for v in before.chunks_exact(n) {
+            let along = v[column];
+            w.iter_mut().zip(v).for_each(|(w, v)| *w -= along * v);
+        }
+        let own = w[column];
+        if own <= 0.0 {
+            self.fixed.truncate(first);
+            return;
+        }
+        let scale = 1.0 / own.sqrt();
+        w.iter_mut().for_each(|w| *w *= scale);
+        let rate = self.columns[column];
+        let more = (bound - self.own[rate]) / self.ease[column] / w[column];
+        for ((&rate, ease), w) in self.columns.iter().zip(&self.ease).zip(&*w) {
+            self.own[rate] += ease * w * more;
+        }
+        self.own[rate] = bound;
+        for ((row, rhs), dual) in self.matrix.chunks_exact(n).zip(&mut self.rhs).zip(self.duals.chunks_exact_mut(n)) {
+            *rhs -= more * dot(row, w);
+            let along = dual[column] / w[column];
+            dual.iter_mut().zip(&*w).for_each(|(dual, w)| *dual -= along * w);
+            dual[column] = 0.0;
+        }
+    }
+
+    /// Makes accelerations smaller, all alike, until none is above the bound. Returns how many were.
+    pub(super) fn bound(&mut self, control: &Control) -> u32 {
+        let most = control.gains.most_command;
+        let told = |rate: &usize| self.roles[self.node_of_rate[*rate]] == Role::Actuator;
+        let sizes = || (0..self.command.len()).filter(told).map(|rate| self.command[rate].abs());
+        let largest = sizes().fold(0.0, f64::max);
+        let above = sizes().filter(|x| *x > most).count() as u32;
+        if above > 0 {
+            self.command.iter_mut().for_each(|x| *x *= most / largest);
+        }
+        above
+    }
+
+    /// Tells all actuators alike how they are told.
+    pub(super) fn tell_all(&mut self, how: Told) {
+        for (told, role) in self.told.iter_mut().zip(&self.roles) {
+            *told = if *role == Role::Actuator { how } else { Told::Limp };
+        }
+    }
+
+    pub(super) fn most_torque(&self, asked: Asked<'_>, rate: usize) -> f64 {
+        self.joints[self.node_of_rate[rate]]
+            .map_or(f64::INFINITY, |id| asked.control().joint(id.index()).most_torque(asked.model.joint(id)))
+    }
+
+    /// The torques of a node's joint beside those of its own springs, dampers and motor, `base − E q̈`.
+    pub(super) fn own_torques(&self, recursion: &Recursion, node: usize) -> [f64; 6] {
+        let rates = recursion.rates(node);
+        // where torques are given, E acts beside them
+        let mut own = match recursion.given(node) {
+            Given::Acceleration => recursion.implicit_torques(node, &recursion.accelerations()[rates.clone()]),
+            Given::Torque => [0.0; 6],
+        };
+        for (own, rate) in own.iter_mut().zip(rates) {
+            *own += recursion.torques()[rate] - self.base[rate];
+        }
+        own
+    }
+
+    /// Where an acceleration would take more torque than the actuator has, it gets that torque and moves as it then does; where that torque would bring it past the
+    /// acceleration, because others changed, it gets the acceleration again. With M the mass matrix this is the one solution of `M q̈ = τ + …`, `|τ| ≤ most`, where a torque at
+    /// its bound points from q̈ to what is asked (Newton on the active set). Torques that were found for their own sake, in least torque, stay as they are unless they bring a
+    /// joint beyond the accelerations it may have: then it is told the nearest of those. If it does not end, those in doubt are limp.
+    pub(super) fn hold_bounds(
+        &mut self,
+        asked: Asked<'_>,
+        dynamics: &mut Dynamics<'_>,
+        report: &mut ControlReport,
+    ) -> Result<u32, Singular> {
+        let mut solves = 0;
+        // past the rounds each change makes one limp for good: it ends
+        for round in 0.. {
+            let mut changed = 0;
+            for i in 0..self.roles.len() {
+                let is_wrong = self.is_beyond_bounds(asked, dynamics.recursion, i);
+                if !is_wrong {
+                    continue;
+                }
+                changed += 1;
+                let range = asked.coordinates.rate_range(i);
+                let recursion = &mut *dynamics.recursion;
+                self.told[i] = match self.told[i] {
+                    _ if round >= ROUNDS => {
+                        recursion.give(i, Given::Torque, &self.base[range]);
+                        Told::Limp
+                    }
+                    Told::Acceleration => {
+                        let mut held = self.own_torques(recursion, i);
+                        for (held, rate) in held.iter_mut().zip(range.clone()) {
+                            let most = self.most_torque(asked, rate);
+                            *held = self.base[rate] + held.clamp(-most, most);
+                        }
+                        recursion.give(i, Given::Torque, &held[..range.len()]);
+                        Told::Held
+                    }
+                    Told::Torque => {
+                        for rate in range.clone() {
+                            let (low, high) = allowed(asked, rate);
+                            self.command[rate] = recursion.accelerations()[rate].clamp(low, high);
+                        }
+                        recursion.give(i, Given::Acceleration, &self.command[range]);
+                        Told::Acceleration
+                    }
+                    Told::Held | Told::Limp => {
+                        recursion.give(i, Given::Acceleration, &self.command[range]);
+                        Told::Acceleration
+                    }
+                };
+            }
+            report.limited += changed;
+            if changed == 0 {
+                break;
+            }
+            solves += dynamics.factor_and_solve()?;
+        }
+        Ok(solves)
+    }
+
+    /// Whether a node is told what its bounds do not allow, or is at a bound that it need not be at.
+    pub(super) fn is_beyond_bounds(&self, asked: Asked<'_>, recursion: &Recursion, node: usize) -> bool {
+        let range = asked.coordinates.rate_range(node);
+        let found = &recursion.accelerations()[range.clone()];
+        match self.told[node] {
+            Told::Acceleration => self
+                .own_torques(recursion, node)
+                .iter()
+                .zip(range)
+                .any(|(own, rate)| own.abs() > self.most_torque(asked, rate) * (1.0 + BARELY)),
+            Told::Torque => found.iter().zip(range).any(|(found, rate)| {
+                let (low, high) = allowed(asked, rate);
+                let slack = BARELY * asked.control().gains.most_command;
+                *found < low - slack || *found > high + slack
+            }),
+            Told::Held => {
+                let beyond = found.iter().zip(&self.command[range]).map(|(found, asked)| found - asked);
+                self.own_torques(recursion, node).iter().zip(beyond).map(|(own, beyond)| own * beyond).sum::<f64>()
+                    > 0.0
+            }
+            Told::Limp => false,
+        }
+    }
+}
+
+/// The accelerations with which a rate is no faster at the end of the part than it may be. What is too fast already is braked, by no more than commands may.
+pub(super) fn allowed(asked: Asked<'_>, rate: usize) -> (f64, f64) {
+    let Gains { most_rate, most_command, .. } = asked.control().gains;
+    let to = |then: f64| (then - asked.coordinates.rates[rate]) / asked.h;
+    (to(-most_rate).min(most_command), to(most_rate).max(-most_command))
+}
+
+/// `W x`, W being how torques are measured: the torques of these accelerations of the actuators, implicit springs included. Both are scaled as the columns are.
+pub(super) fn measure(columns: &[usize], ease: &[f64], nodes: &[usize], recursion: &mut Recursion, x: &mut [f64]) {
+    x.iter_mut().zip(ease).for_each(|(x, ease)| *x *= ease);
+    recursion.by_given(columns.iter().copied().zip(x.iter().copied()));
+    let mut first = 0;
+    while first < columns.len() {
+        let node = nodes[columns[first]];
+        let range = first..first + recursion.rates(node).len();
+        let implicit = recursion.implicit_torques(node, &x[range.clone()]);
+        for (column, implicit) in range.clone().zip(implicit) {
+            x[column] = (recursion.response.found[columns[column]] + implicit) * ease[column];
+        }
+        first = range.end;
+    }
+}
