@@ -341,7 +341,8 @@ impl GeneralWork {
             }
             let correction = self.system.correct(part, factors);
             report.solves += 1;
-            if remembered && corrections == 0 && !(correction < LARGEST_FROM_MEMORY) {
+            let leads_too_far = correction.is_nan() || correction > LARGEST_FROM_MEMORY;
+            if remembered && corrections == 0 && leads_too_far {
                 (remembered, tense_passes, is_fresh) = (false, 0, false);
                 self.begin_at_start(model, state, report)?;
                 continue;
