@@ -361,6 +361,8 @@ pub(crate) enum Failure {
     Turned(BodyId),
     /// Energy would come from nothing; this body moved most.
     Energy(BodyId),
+    /// Contacts were far from settled when passes were used up, the one on this body farthest.
+    Unsettled(BodyId),
 }
 
 impl Failure {
@@ -372,13 +374,14 @@ impl Failure {
             Failure::Diverged(joint) => (model.joint(joint).child, Cause::Convergence),
             Failure::Turned(body) => (body, Cause::Turning),
             Failure::Energy(body) => (body, Cause::Energy),
+            Failure::Unsettled(body) => (body, Cause::Convergence),
         };
         Trouble { body, cause }
     }
 
     fn describe(self, model: &Model) -> StepError {
         match self {
-            Failure::NotFinite(body) | Failure::Energy(body) => StepError::NotFinite {
+            Failure::NotFinite(body) | Failure::Energy(body) | Failure::Unsettled(body) => StepError::NotFinite {
                 body: model.body(body).name.clone(),
                 remedy: "use a smaller dt or softer springs",
             },

@@ -122,6 +122,8 @@ const LARGEST_TURN: f64 = 1.0;
 /// Growth of energy in a part that is still truncation, as a share of the energy at stake.
 const ENERGY_SLACK: f64 = 2e-4;
 
+/// Halvings that may be spent on contacts that are far from settled.
+const HALVINGS_FOR_CONTACTS: u32 = 2;
 /// Halvings that may be spent on a loss of energy: a motion that opens joints at its start must lose some.
 const HALVINGS_FOR_LOSS: u32 = 3;
 
@@ -138,8 +140,17 @@ pub(super) fn substep(
 ) -> Result<Report, Failure> {
     work.system.use_instructions(instructions);
     work.start.clone_from(state);
-    let part =
-        Part { model, input, h: span.h, after: span.after, reach, contacts, stops, accuracy: Accuracy::of(mode) };
+    let part = Part {
+        model,
+        input,
+        h: span.h,
+        after: span.after,
+        reach,
+        contacts,
+        stops,
+        accuracy: Accuracy::of(mode),
+        must_settle: span.halvings > MAX_HALVINGS - HALVINGS_FOR_CONTACTS,
+    };
     // Flesh that is coupled loosely is no matter of the bodies.
     let aside = if input.flesh == FleshCoupling::Loose { work.flesh.take() } else { None };
     let done = work.advance(&part, span.halvings, state);

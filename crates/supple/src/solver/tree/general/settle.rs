@@ -4,12 +4,14 @@ use super::TOLERANCE;
 use super::system::{Part, System};
 use crate::input::FleshCoupling;
 use crate::maths::block::{Vector, add_scaled, to_twist};
-use crate::model::State;
+use crate::model::{BodyId, State};
 use crate::step::{Failure, Report};
 
 /// Passes in which rounds of (5) may begin, and those after them in which joints may still close.
 const PASSES: u32 = 80;
 const CLOSING: u32 = 20;
+/// What a contact may be off by when passes are used up, as a share of the speed at hand.
+const FAR_OFF: f64 = 0.1;
 /// Halvings of a step that leads too far.
 const SHORTENINGS: u32 = 8;
 /// What gaps cannot be told to, as a share of the model's size.
@@ -78,6 +80,7 @@ impl System {
             if pass > 0 && told == Told::Truly && open < TOLERANCE.max(enough_for_now) && missing <= enough_for_now {
                 let settled = off <= part.accuracy.contacts * speed && missing <= enough;
                 if open < TOLERANCE && (settled || pass >= PASSES) {
+                    self.check_settled(part, off, speed)?;
                     report.iterations += pass;
                     report.unconverged |= u32::from(!settled);
                     return Ok(());
@@ -114,10 +117,22 @@ impl System {
         self.plain.copy_from_slice(&self.x);
         self.push();
         if open < TOLERANCE {
+            self.check_settled(part, self.largest_off(part), speed)?;
             report.unconverged = 1;
             return Ok(());
         }
         Err(self.widest_open(part.model))
+    }
+
+    /// Fails when a contact is off by more than is at hand and shorter parts may be tried: such an end is no motion that contacts allow, and the impulses that are remembered of it
+    /// lead the next step astray.
+    fn check_settled(&self, part: &Part<'_>, off: f64, speed: f64) -> Result<(), Failure> {
+        if !part.must_settle || off <= FAR_OFF * speed {
+            return Ok(());
+        }
+        let acting = self.touches.iter().filter(|t| t.acts);
+        let worst = acting.max_by(|s, t| s.off(part.accuracy.friction).total_cmp(&t.off(part.accuracy.friction)));
+        Err(Failure::Unsettled(BodyId(worst.map_or(0, |touch| touch.a) as u32)))
     }
 
     /// Goes this share of the step `x`.

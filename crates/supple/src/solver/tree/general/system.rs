@@ -28,6 +28,8 @@ pub(super) struct Part<'a> {
     pub(super) after: f64,
     /// Size of the model \[m\].
     pub(super) reach: f64,
+    /// Whether it fails, to be halved, when contacts are far from settled.
+    pub(super) must_settle: bool,
     pub(super) contacts: &'a [Contact],
     /// Ends of hard limits that are near.
     pub(super) stops: &'a [Stop],
