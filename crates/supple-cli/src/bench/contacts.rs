@@ -85,7 +85,7 @@ fn cases() -> Vec<Case> {
             Wanted::Accelerates(GRAVITY * (slope.sin() - FRICTION * slope.cos())),
         ),
         case("block:speed=0,height=1,restitution=0.8", 0.85, Wanted::Bounces(0.64)),
-        Case { quick: "pile:4", quick_seconds: 4.0, ..case("pile:20", 6.0, Wanted::Rests) },
+        Case { quick: "pile:4", quick_seconds: 4.0, ..case("pile:20", 10.0, Wanted::Rests) },
         case("car", 8.0, Wanted::GoesFast(20.0)),
         case("walker", 24.0, Wanted::Goes(5.0)),
         case("ragdoll", 6.0, Wanted::Rests),
