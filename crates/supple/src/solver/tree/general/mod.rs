@@ -123,7 +123,7 @@ const LARGEST_TURN: f64 = 1.0;
 const ENERGY_SLACK: f64 = 2e-4;
 
 /// Halvings that may be spent on contacts that are far from settled.
-const HALVINGS_FOR_CONTACTS: u32 = 2;
+const HALVINGS_FOR_CONTACTS: u32 = 1;
 /// Halvings that may be spent on a loss of energy: a motion that opens joints at its start must lose some.
 const HALVINGS_FOR_LOSS: u32 = 3;
 

@@ -11,7 +11,7 @@ use crate::step::{Failure, Report};
 const PASSES: u32 = 80;
 const CLOSING: u32 = 20;
 /// What a contact may be off by when passes are used up, as a share of the speed at hand.
-const FAR_OFF: f64 = 0.1;
+const FAR_OFF: f64 = 1.0;
 /// Halvings of a step that leads too far.
 const SHORTENINGS: u32 = 8;
 /// What gaps cannot be told to, as a share of the model's size.
