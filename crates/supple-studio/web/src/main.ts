@@ -563,7 +563,7 @@ window.supple = {
     return soft && latest ? soft.shown(latest) : null;
   },
   get tool() {
-    return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible };
+    return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible, told: touch.told };
   },
   obstacleAt: (obstacle: number) => obstacles?.placeOf(obstacle) ?? null,
   /** Where a vertex of the soft skin is drawn. */

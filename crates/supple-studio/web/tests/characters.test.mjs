@@ -206,7 +206,7 @@ test("a character in soft skin is poked, and its mesh is drawn once", { skip }, 
     await until(page, () => window.supple.tool.preview);
     const before = await page.evaluate(() => window.supple.soft.displacement);
     await page.mouse.down();
-    await until(page, () => window.supple.frame.skin.balls.length === 1);
+    await until(page, () => window.supple.frame.skin.balls.length === 1 && window.supple.tool.told);
     await page.locator("#view").focus();
     for (let k = 0; k < 6; k++) {
       const step = await page.evaluate(() => window.supple.frame.step);

@@ -87,7 +87,7 @@ async function take(name, { seconds, theme = "light", keys = "", choose, direct,
     await page.mouse.move(x, y);
     await until(page, () => window.supple.tool.preview);
     await page.mouse.down();
-    await until(page, () => window.supple.frame.skin.balls.length === 1);
+    await until(page, () => window.supple.frame.skin.balls.length === 1 && window.supple.tool.told);
     await page.waitForTimeout(300); // until it is pressed in
     await go(5);
   }

@@ -89,7 +89,7 @@ test("a ball under the mouse dents the skin and moves the skeleton", async () =>
   await page.mouse.move(x, y);
   await until(page, () => window.supple.tool.preview);
   await page.mouse.down();
-  await until(page, () => window.supple.frame.skin.balls.length === 1);
+  await until(page, () => window.supple.frame.skin.balls.length === 1 && window.supple.tool.told);
   await steps(10);
   await until(page, () => window.supple.soft.apart > 1e-3 && window.supple.soft.balls === 1);
   const { displacement, pressure, balls } = await soft();
@@ -203,7 +203,7 @@ test("a grabbed vertex follows the mouse", async () => {
   const [x, y] = await middle();
   await page.mouse.move(x, y);
   await page.mouse.down();
-  await until(page, () => window.supple.frame.skin.grabs.length === 1);
+  await until(page, () => window.supple.frame.skin.grabs.length === 1 && window.supple.tool.told);
   const grab = () =>
     page.evaluate(() => {
       const { vertex, target } = window.supple.frame.skin.grabs[0];
