@@ -182,30 +182,46 @@ impl Force {
         damped.wrenches()
     }
 
-    /// `K = −∂W/∂q`.
-    pub fn stiffness(&self) -> PairBlock {
+    /// `k K + c D` with `K = −∂W/∂q` and `D = −∂W/∂V`.
+    pub fn block(&self, k: f64, c: f64) -> PairBlock {
+        let isotropic = |c: f64| DMat3::from_diagonal(DVec3::splat(c));
         match self {
-            Force::Along(f) => f.block(f.stiffness),
-            Force::Turning(f) => Turning::block(f.stiffness),
+            Force::Along(f) => f.block(k * f.stiffness + c * f.damping),
+            Force::Turning(f) => Turning::block(f.stiffness * k + isotropic(c * f.damping)),
             Force::Anchored(f) => {
-                let mut k = between_points(f.stiffness, f.r_a, f.r_b);
+                let mut block = between_points(f.stiffness * k + isotropic(c * f.damping), f.r_a, f.r_b);
                 if f.levers == Levers::Turning {
                     // K −= [F][r_a] at θ_a θ_a and [−F][r_b] at θ_b θ_b
-                    k.aa.add_scaled(-1.0, &Block::angular(skew(f.force) * skew(f.r_a)));
-                    k.bb.add_scaled(1.0, &Block::angular(skew(f.force) * skew(f.r_b)));
+                    block.aa.add_scaled(-k, &Block::angular(skew(f.force) * skew(f.r_a)));
+                    block.bb.add_scaled(k, &Block::angular(skew(f.force) * skew(f.r_b)));
                 }
-                k
+                block
             }
         }
     }
 
-    /// `D = −∂W/∂V`.
-    pub fn damping(&self) -> PairBlock {
-        let isotropic = |c: f64| DMat3::from_diagonal(DVec3::splat(c));
+    /// `(k K + c D) v`: what a motion of its sides takes off the wrenches, without the blocks.
+    pub fn taken(&self, k: f64, c: f64, a: Twist, b: Twist) -> [Wrench; 2] {
         match self {
-            Force::Along(f) => f.block(f.damping),
-            Force::Turning(f) => Turning::block(isotropic(f.damping)),
-            Force::Anchored(f) => between_points(isotropic(f.damping), f.r_a, f.r_b),
+            Force::Along(f) => {
+                let size = (k * f.stiffness + c * f.damping) * (along(f.a, a) + along(f.b, b));
+                [f.a, f.b].map(|row| Wrench::new(row.linear, row.angular) * size)
+            }
+            Force::Turning(f) => {
+                let stiff = f.stiffness * a.angular - f.stiffness.transpose() * b.angular;
+                let torque = stiff * k + (a.angular - b.angular) * (c * f.damping);
+                [torque, -torque].map(|torque| Wrench::new(DVec3::ZERO, torque))
+            }
+            Force::Anchored(f) => {
+                let apart = a.at(f.r_a) - b.at(f.r_b);
+                let force = f.stiffness * apart * k + apart * (c * f.damping);
+                let [mut on_a, mut on_b] = [Wrench::at(f.r_a, force), Wrench::at(f.r_b, -force)];
+                if f.levers == Levers::Turning {
+                    on_a.torque -= f.force.cross(f.r_a.cross(a.angular)) * k;
+                    on_b.torque += f.force.cross(f.r_b.cross(b.angular)) * k;
+                }
+                [on_a, on_b]
+            }
         }
     }
 }
@@ -911,7 +927,7 @@ mod tests {
     fn sum(model: &Model, input: &Input, state: &State, derivatives: Derivatives) -> ([f64; 12], [[f64; 12]; 12]) {
         let (mut w, mut k) = ([0.0; 12], [[0.0; 12]; 12]);
         collect(model, input, state, 0.0, derivatives, |acting| {
-            let (wrenches, block) = (acting.force.wrenches(), acting.force.stiffness());
+            let (wrenches, block) = (acting.force.wrenches(), acting.force.block(1.0, 0.0));
             let sides = [Some(acting.a), acting.b];
             let blocks = [[&block.aa, &block.ab], [&block.ba, &block.bb]];
             for (s, row) in sides.iter().enumerate() {
@@ -1212,12 +1228,20 @@ mod tests {
         ];
         let (a, b) = (row(1.3), row(-0.4));
         for force in forces {
-            let (still, moving, d) = (force.wrenches(), force.wrenches_at(a, b), force.damping());
+            let (still, moving, d) = (force.wrenches(), force.wrenches_at(a, b), force.block(0.0, 1.0));
             for (side, rows) in [(0, [d.aa, d.ab]), (1, [d.ba, d.bb])] {
                 let (x, y) = (rows[0].times_vector(&from_twist(a)), rows[1].times_vector(&from_twist(b)));
                 for i in 0..6 {
                     let lost = from_wrench(still[side])[i] - from_wrench(moving[side])[i];
                     assert!((lost - x[i] - y[i]).abs() < 1e-12);
+                }
+            }
+            // Without the blocks it is the same, for any weights.
+            let (block, taken) = (force.block(0.3, 1.7), force.taken(0.3, 1.7, a, b));
+            for (taken, rows) in taken.into_iter().zip([[block.aa, block.ab], [block.ba, block.bb]]) {
+                let (x, y) = (rows[0].times_vector(&from_twist(a)), rows[1].times_vector(&from_twist(b)));
+                for (i, taken) in from_wrench(taken).into_iter().enumerate() {
+                    assert!((taken - x[i] - y[i]).abs() < 1e-12);
                 }
             }
         }

@@ -161,18 +161,6 @@ impl Sparse {
         self.lower[written.end..].copy_from_slice(&other.lower[written.end..]);
     }
 
-    /// Takes the diagonal of a matrix with the same pattern.
-    pub fn copy_diagonal(&mut self, other: &Sparse) {
-        debug_assert!(self.sizes == other.sizes);
-        self.diagonal.copy_from_slice(&other.diagonal);
-    }
-
-    /// Changes diagonals with a matrix of the same pattern.
-    pub fn swap_diagonal(&mut self, other: &mut Sparse) {
-        debug_assert!(self.sizes == other.sizes);
-        std::mem::swap(&mut self.diagonal, &mut other.diagonal);
-    }
-
     /// Where the numbers of the blocks are that these nodes share with nodes before them.
     fn rows_of_edges(&self, nodes: Range<usize>) -> Range<usize> {
         let start =
@@ -307,11 +295,11 @@ impl Sparse {
 
     /// `r −= H x`, by nodes.
     pub fn subtract_product(&self, x: &[Vector], r: &mut [Vector]) {
-        self.subtract_product_before(self.nodes(), x, r);
+        self.subtract_product_within(self.nodes(), x, r);
     }
 
-    /// Of `r −= H x` only what is subtracted from the nodes before `end`.
-    pub fn subtract_product_before(&self, end: usize, x: &[Vector], r: &mut [Vector]) {
+    /// Of `r −= H x` only what the nodes before `end` give to one another.
+    pub fn subtract_product_within(&self, end: usize, x: &[Vector], r: &mut [Vector]) {
         let r = &mut r[..end];
         if self.instructions == Instructions::Best && has_fused() {
             Fused::enter(Product::<Fused> { matrix: self, x, r, real: PhantomData });
@@ -332,6 +320,13 @@ impl Sparse {
             }
         }
         sum
+    }
+
+    /// Of `r −= H x` only what `node`, where x is `x`, gives to those before it.
+    pub fn subtract_given(&self, node: usize, x: &Vector, r: &mut [Vector]) {
+        for (_, j, block) in self.blocks_of(self.first[node] as usize..self.first[node + 1] as usize) {
+            subtract_transpose_times::<f64>(&mut r[j], block, x);
+        }
     }
 
     /// Of `r −= H x` only what the nodes from `first` on give to those before it.
@@ -360,15 +355,9 @@ impl<R: Real> Kernel for Product<'_, R> {
         for (i, r) in r.iter_mut().enumerate() {
             subtract_times::<R>(r, &matrix.diagonal[matrix.own_rows(i)], &x[i]);
         }
-        let both = matrix.first[r.len()] as usize;
-        for (i, j, block) in matrix.blocks_of(0..both) {
+        for (i, j, block) in matrix.blocks_of(0..matrix.first[r.len()] as usize) {
             subtract_times::<R>(&mut r[i], block, &x[j]);
             subtract_transpose_times::<R>(&mut r[j], block, &x[i]);
-        }
-        for (i, j, block) in matrix.blocks_of(both..matrix.edges.len()) {
-            if j < r.len() && x[i] != NONE {
-                subtract_transpose_times::<R>(&mut r[j], block, &x[i]);
-            }
         }
     }
 }

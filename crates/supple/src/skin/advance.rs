@@ -13,7 +13,7 @@ use super::respond::{Ground, Responder};
 use super::touch::{Search, Side, Touch};
 use super::{Grab, Skin, SkinDynamics, SkinResponse, SkinSettings};
 use crate::contact::{Contact, ContactKey, Other};
-use crate::forces::{self, Derivatives, PairBlock, Stop};
+use crate::forces::{self, Derivatives, Stop};
 use crate::input::Input;
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, log, skew, turned_inertia};
@@ -346,9 +346,7 @@ impl SkinWork {
         }
         // Springs: A += h² K + h D,  f += h W − (h² K + h D) v
         let limits = forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
-            let mut block = PairBlock::ZERO;
-            block.add_scaled(h * h, &acting.force.stiffness());
-            block.add_scaled(h, &acting.force.damping());
+            let block = acting.force.block(h * h, h);
             let [on_a, on_b] = acting.force.wrenches();
             let a = acting.a.index();
             add_scaled(&mut f_b[a], h, &from_wrench(on_a));

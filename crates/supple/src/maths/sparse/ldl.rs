@@ -7,6 +7,7 @@ use super::order::Order;
 use super::{NONE, Sparse, dot, starts, subtract_scaled, subtract_transpose_times};
 use crate::maths::block::Vector;
 use crate::maths::lanes::{Fused, Instructions, Kernel, Real, has_fused};
+use glam::DMat3;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -198,7 +199,23 @@ impl Ldl {
 
     /// Factors `matrix`, which has the edges this was made for. On failure names the node whose pivot is singular or not finite.
     pub fn factor(&mut self, matrix: &Sparse) -> Result<(), usize> {
-        self.eliminate_first(matrix, self.order.len(), Pivots::OfAnySign)
+        let task = Task { count: self.order.len(), signs: Pivots::OfAnySign, substitutes: false };
+        self.eliminate_first(matrix, &[], task)
+    }
+
+    /// Factors `matrix`, to whose first nodes, of six numbers each, the symmetric blocks of `turning` are added between their last three, and solves `x ← H⁻¹ x`
+    /// on the way, which passes over the factors once less. On failure x is as it was.
+    pub fn factor_and_solve(&mut self, matrix: &Sparse, turning: &[DMat3], x: &mut [Vector]) -> Result<(), usize> {
+        self.permute(x);
+        let task = Task { count: self.order.len(), signs: Pivots::OfAnySign, substitutes: true };
+        self.eliminate_first(matrix, turning, task)?;
+        if self.instructions == Instructions::Best && has_fused() {
+            Fused::enter(SubstituteBack::<Fused> { ldl: self, real: PhantomData });
+        } else {
+            f64::enter(SubstituteBack::<f64> { ldl: self, real: PhantomData });
+        }
+        self.permute_back(x);
+        Ok(())
     }
 
     /// Eliminates all nodes but the last `kept` of the order, and tells what is left of the matrix: `each(i, j, block)` for the nodes i and j
@@ -210,7 +227,7 @@ impl Ldl {
         mut each: impl FnMut(usize, usize, &[[f64; 6]; 6]),
     ) -> Result<(), usize> {
         let done = self.order.len() - kept;
-        self.eliminate_first(matrix, done, Pivots::Positive)?;
+        self.eliminate_first(matrix, &[], Task { count: done, signs: Pivots::Positive, substitutes: false })?;
         let whole = |rows: &[Vector]| -> [Vector; 6] { std::array::from_fn(|r| rows.get(r).copied().unwrap_or(NONE)) };
         for k in done..self.order.len() {
             let (node, size) = (self.order[k] as usize, self.sizes[k] as usize);
@@ -224,33 +241,40 @@ impl Ldl {
         Ok(())
     }
 
-    /// Eliminates the first `count` nodes of the order.
-    fn eliminate_first(&mut self, matrix: &Sparse, count: usize, signs: Pivots) -> Result<(), usize> {
+    /// Eliminates the first nodes of the order.
+    fn eliminate_first(&mut self, matrix: &Sparse, turning: &[DMat3], task: Task) -> Result<(), usize> {
         assert!(matrix.nodes() == self.order.len() && matrix.edges.len() == self.edges.len());
         self.loaded.fill(false);
         if self.instructions == Instructions::Best && has_fused() {
-            Fused::enter(Eliminate::<Fused> { ldl: self, matrix, count, signs, real: PhantomData })
+            Fused::enter(Eliminate::<Fused> { ldl: self, matrix, turning, task, real: PhantomData })
         } else {
-            f64::enter(Eliminate::<f64> { ldl: self, matrix, count, signs, real: PhantomData })
+            f64::enter(Eliminate::<f64> { ldl: self, matrix, turning, task, real: PhantomData })
         }
     }
 
     /// Fetches the numbers of column k and of those that it is subtracted from. They are fetched when they are first needed, so that they are still near at
     /// hand when they are used.
     #[inline(always)]
-    fn fetch(&mut self, k: usize, matrix: &Sparse) {
-        self.fetch_one(k, matrix);
+    fn fetch(&mut self, k: usize, matrix: &Sparse, turning: &[DMat3]) {
+        self.fetch_one(k, matrix, turning);
         for b in self.first[k] as usize..self.first[k + 1] as usize {
-            self.fetch_one(self.rows[b] as usize, matrix);
+            self.fetch_one(self.rows[b] as usize, matrix, turning);
         }
     }
 
-    fn fetch_one(&mut self, k: usize, matrix: &Sparse) {
+    fn fetch_one(&mut self, k: usize, matrix: &Sparse, turning: &[DMat3]) {
         if std::mem::replace(&mut self.loaded[k], true) {
             return;
         }
-        let own = &matrix.diagonal[matrix.own_rows(self.order[k] as usize)];
-        self.pivots[self.first_pivot[k] as usize..][..own.len()].copy_from_slice(own);
+        let node = self.order[k] as usize;
+        let own = &matrix.diagonal[matrix.own_rows(node)];
+        let pivot = &mut self.pivots[self.first_pivot[k] as usize..][..own.len()];
+        pivot.copy_from_slice(own);
+        if let Some(turning) = turning.get(node) {
+            for (row, add) in pivot[3..].iter_mut().zip(turning.to_cols_array_2d()) {
+                row[3..].iter_mut().zip(add).for_each(|(to, x)| *to += x);
+            }
+        }
         let column = self.column(k);
         self.lower[column].fill(NONE);
         for target in &self.edges[self.first_edge[k] as usize..self.first_edge[k + 1] as usize] {
@@ -339,13 +363,17 @@ impl Ldl {
     /// Of the first `count` columns: `y ← L⁻¹ y`.
     #[inline(always)]
     fn substitute_forward<R: Real>(&mut self, count: usize) {
+        (0..count).for_each(|k| self.substitute_column::<R>(k));
+    }
+
+    /// Of column k alone: `y ← L⁻¹ y`.
+    #[inline(always)]
+    fn substitute_column<R: Real>(&mut self, k: usize) {
         let y = &mut self.permuted;
-        for k in 0..count {
-            let (y_k, size) = (y[k], self.sizes[k] as usize);
-            for b in self.first[k] as usize..self.first[k + 1] as usize {
-                let l = &self.lower[self.starts[b] as usize..][..size];
-                subtract_transpose_times::<R>(&mut y[self.rows[b] as usize], l, &y_k);
-            }
+        let (y_k, size) = (y[k], self.sizes[k] as usize);
+        for b in self.first[k] as usize..self.first[k + 1] as usize {
+            let l = &self.lower[self.starts[b] as usize..][..size];
+            subtract_transpose_times::<R>(&mut y[self.rows[b] as usize], l, &y_k);
         }
     }
 
@@ -424,6 +452,30 @@ impl<R: Real> Kernel for Substitute<'_, R> {
     }
 }
 
+/// The second one alone.
+struct SubstituteBack<'a, R> {
+    ldl: &'a mut Ldl,
+    real: PhantomData<R>,
+}
+
+impl<R: Real> Kernel for SubstituteBack<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        self.ldl.substitute_back::<R>(self.ldl.order.len());
+    }
+}
+
+/// What an elimination does.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    /// Nodes that are eliminated.
+    count: usize,
+    signs: Pivots,
+    /// Whether `permuted` is substituted forward on the way.
+    substitutes: bool,
+}
+
 /// Which signs the pivots of an elimination may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivots {
@@ -435,8 +487,8 @@ enum Pivots {
 struct Eliminate<'a, R> {
     ldl: &'a mut Ldl,
     matrix: &'a Sparse,
-    count: usize,
-    signs: Pivots,
+    turning: &'a [DMat3],
+    task: Task,
     real: PhantomData<R>,
 }
 
@@ -444,11 +496,11 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
     type Output = Result<(), usize>;
     #[inline(always)]
     fn run(self) -> Result<(), usize> {
-        let Eliminate { ldl, matrix, count, signs, .. } = self;
+        let Eliminate { ldl, matrix, turning, task: Task { count, signs, substitutes }, .. } = self;
         for k in 0..count {
             let node = ldl.order[k] as usize;
             let given = &matrix.diagonal[matrix.own_rows(node)];
-            ldl.fetch(k, matrix);
+            ldl.fetch(k, matrix, turning);
             let done = match ldl.sizes[k] {
                 0 => Some(()),
                 1 => ldl.eliminate::<R, 1>(k, given, signs),
@@ -459,8 +511,11 @@ impl<R: Real> Kernel for Eliminate<'_, R> {
                 _ => ldl.eliminate::<R, 6>(k, given, signs),
             };
             done.ok_or(node)?;
+            if substitutes {
+                ldl.substitute_column::<R>(k);
+            }
         }
-        (count..ldl.order.len()).for_each(|k| ldl.fetch_one(k, matrix));
+        (count..ldl.order.len()).for_each(|k| ldl.fetch_one(k, matrix, turning));
         Ok(())
     }
 }

@@ -121,19 +121,7 @@ impl Inertia {
             let (a, b) = (acting.a.index(), acting.b.map(BodyId::index).filter(|b| *b != acting.a.index()));
             *springs = Springs::Factored;
             let [on_a, on_b] = acting.force.wrenches();
-            let mut block = acting.force.damping();
-            let mut stiffness = acting.force.stiffness();
-            for (c, k) in [
-                (&mut block.aa, &mut stiffness.aa),
-                (&mut block.ab, &mut stiffness.ab),
-                (&mut block.bb, &mut stiffness.bb),
-            ] {
-                // h C + h² K
-                let damping = *c;
-                *c = Block::zeros(6, 6);
-                c.add_scaled(h, &damping);
-                c.add_scaled(h * h, k);
-            }
+            let block = acting.force.block(h * h, h);
             crate::maths::block::add_scaled(&mut pushed[a], h * h, &from_wrench(on_a));
             with_springs.add(a, a, &block.aa);
             if let Some(b) = b {

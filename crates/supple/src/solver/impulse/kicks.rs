@@ -158,10 +158,7 @@ impl Kicks {
 impl Soft {
     /// `G` of (1).
     pub(super) fn block(&self, h: f64) -> PairBlock {
-        let mut block = PairBlock::ZERO;
-        block.add_scaled(0.5 * h * h, &self.force.stiffness());
-        block.add_scaled(0.5 * h, &self.force.damping());
-        block
+        self.force.block(0.5 * h * h, 0.5 * h)
     }
 
     /// The row of a force along one, applied to these velocities.

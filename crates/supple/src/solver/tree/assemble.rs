@@ -212,9 +212,7 @@ impl System {
 
     /// Adds one force: `A += h² K + h D`, `b += h W`.
     pub fn add_force(&mut self, model: &Model, acting: &Acting<'_>, h: f64) -> Result<(), Uncoupled> {
-        let mut block = PairBlock::ZERO;
-        block.add_scaled(h * h, &acting.force.stiffness());
-        block.add_scaled(h, &acting.force.damping());
+        let block = acting.force.block(h * h, h);
         let [on_a, on_b] = acting.force.wrenches();
 
         let a = model.topology().node_of[acting.a.index()];

@@ -143,7 +143,7 @@ impl GeneralWork {
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();
         }
-        self.momenta_of_drift(part, Middle::Foretold, state);
+        self.momenta_of_drift(part.model, Middle::Foretold);
         Ok(())
     }
 

@@ -218,9 +218,8 @@ impl GeneralWork {
         if touching {
             self.velocities_touching(part, state, &mut report)?;
         } else {
-            self.system.factor(model)?;
             report.factorisations += 1;
-            report.solves += self.system.velocities(&self.momenta, &self.second);
+            report.solves += self.system.velocities(model, &self.momenta, &self.second)?;
         }
         for (body, v) in state.bodies.iter_mut().zip(self.system.solution()) {
             body.velocity = to_twist(v);
@@ -291,27 +290,19 @@ impl GeneralWork {
     /// Solves (1). Afterwards `poses` are those of the end and `momenta` are p(v).
     fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
-        self.system.guess(state);
         self.along = Along::Start;
-        let mut remembered =
-            self.flesh.is_none() && self.system.recall(part, state) && self.system.is_tense(part, state);
-        if remembered {
-            self.act_along_mean(model);
-        } else if self.flesh.is_none() {
+        let mut last = self.begin_from_memory(part, state, report)?;
+        let mut tense_passes = u32::from(last.is_some());
+        if last.is_none() {
             self.begin_at_start(model, state, report)?;
         }
         let enough = if self.flesh.is_some() { MISSING_WITH_FLESH } else { MISSING };
-        let (mut last, mut slow) = (f64::INFINITY, 0);
-        let (mut factors, mut is_slow, mut is_fresh) = (Factors::Symmetric, false, false);
-        let (mut tense_passes, mut corrections) = (0, 0);
+        let (mut factors, mut slow) = (Factors::Symmetric, 0);
+        let (mut is_slow, mut is_fresh) = (false, false);
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
-            if corrections == 1
-                && self.along == Along::Start
-                && self.flesh.is_none()
-                && self.system.is_tense(part, state)
-            {
+            if pass == 1 && self.along == Along::Start && self.flesh.is_none() && self.system.is_tense(part, state) {
                 self.act_along_mean(model);
             }
             let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, along, .. } = self;
@@ -321,7 +312,7 @@ impl GeneralWork {
             let missing = self.system.largest_momentum(part, state);
             // Joints are asked, not the correction: near a pose where rows become dependent (a four-bar laid flat) it may be large in
             // a direction that closes nothing.
-            if pass > 0 && open.max(unsettled) < TOLERANCE && missing < enough {
+            if last.is_some() && open.max(unsettled) < TOLERANCE && missing < enough {
                 break;
             }
             if pass == PASSES {
@@ -331,51 +322,67 @@ impl GeneralWork {
                 }
                 return Err(self.widest(model));
             }
-            if self.flesh.is_some() {
-                self.system.factor(model)?;
-                report.factorisations += 1;
+            let correction = if self.flesh.is_some() {
                 self.before.clone_from(&self.system.v);
+                report.factorisations += 1;
+                self.system.factor(model)?;
+                self.system.correct(part, factors)
             } else if is_slow || (self.along == Along::Mean && tense_passes < TENSE_PASSES) {
+                is_fresh = true;
+                report.factorisations += 1;
                 // Where bodies are pressed together the symmetric part may have no factors
-                if !is_slow && self.system.factor_tense(part, state, &self.poses).is_ok() {
+                let tense = if is_slow { None } else { self.system.correct_tense(part, &self.poses).ok() };
+                if let Some(correction) = tense {
                     (factors, tense_passes) = (Factors::Symmetric, tense_passes + 1);
-                } else if remembered && corrections == 0 {
-                    remembered = false;
-                    self.begin_at_start(model, state, report)?;
-                    continue;
+                    correction
                 } else {
                     self.system.factor_at(part, self.along, state, &self.poses)?;
                     (factors, tense_passes) = (Factors::OfDrift, TENSE_PASSES);
+                    self.system.correct(part, factors)
                 }
-                report.factorisations += 1;
-                is_fresh = true;
-            }
-            let correction = self.system.correct(part, factors);
+            } else {
+                self.system.correct(part, factors)
+            };
             report.solves += 1;
-            let leads_too_far = correction.is_nan() || correction > LARGEST_FROM_MEMORY;
-            if remembered && corrections == 0 && leads_too_far {
-                (remembered, tense_passes, is_fresh) = (false, 0, false);
-                self.begin_at_start(model, state, report)?;
-                continue;
-            }
-            corrections += 1;
             if !correction.is_finite() {
                 return Err(self.widest(model));
             }
+            let before = last.unwrap_or(f64::INFINITY);
             if self.flesh.is_some() {
                 self.search(part, state)?;
-            } else if correction > 0.5 * last {
+            } else if correction > 0.5 * before {
                 slow += 1;
-                if slow > 4 || correction > 100.0 * last {
+                if slow > 4 || correction > 100.0 * before {
                     return Err(self.widest(model));
                 }
             }
-            is_slow = correction > SLOW * last && !is_fresh;
+            is_slow = correction > SLOW * before && !is_fresh;
             is_fresh = false;
-            last = correction;
+            last = Some(correction);
         }
-        self.momenta_of_drift(part, Middle::OfDrift, state);
+        self.momenta_of_drift(model, Middle::OfDrift);
         Ok(())
+    }
+
+    /// Begins (1) with the impulses that the state remembers of joints under tension, and a first correction of them. Returns its size; none, and nothing is begun,
+    /// where nothing is remembered or it leads too far.
+    fn begin_from_memory(
+        &mut self,
+        part: &Part<'_>,
+        state: &State,
+        report: &mut Report,
+    ) -> Result<Option<f64>, Failure> {
+        self.system.guess(state);
+        if self.flesh.is_some() || !self.system.recall(part, state) || !self.system.is_tense(part, state) {
+            return Ok(None);
+        }
+        self.act_along_mean(part.model);
+        place(state, &self.system.v, None, part.h, &mut self.poses)?;
+        self.system.residual(part, (Middle::OfDrift, self.along), state, &self.poses, &self.momenta);
+        report.factorisations += 1;
+        report.solves += 1;
+        let correction = self.system.correct_tense(part, &self.poses).ok();
+        Ok(correction.filter(|correction| *correction <= LARGEST_FROM_MEMORY))
     }
 
     /// Begins (1) with the velocities and the rows of the start, and no impulses of joints.
@@ -385,6 +392,9 @@ impl GeneralWork {
         }
         self.along = Along::Start;
         self.system.guess(state);
+        if self.flesh.is_some() {
+            return Ok(()); // whose stiffness is not yet in the matrix
+        }
         report.factorisations += 1;
         self.system.factor(model)
     }
@@ -429,11 +439,10 @@ impl GeneralWork {
     }
 
     /// p(v), with what is still missing in (1): momentum is kept to rounding, not to the tolerance.
-    fn momenta_of_drift(&mut self, part: &Part<'_>, middle: Middle, state: &State) {
-        let model = part.model;
+    fn momenta_of_drift(&mut self, model: &Model, middle: Middle) {
         for (i, body) in model.bodies().iter().enumerate() {
             let v = to_twist(&self.system.v[i]);
-            let spin = self.system.spin(part, middle, state, i);
+            let spin = self.system.spin(middle, i);
             self.momenta[i] = from_twist(Twist::new(v.linear * body.mass, spin));
             add_scaled(&mut self.momenta[i], 1.0, self.system.missing(i));
         }

@@ -274,10 +274,10 @@ impl System {
     /// The largest momentum in `x`, as the part of the model's size or the angle by which it would take its body off.
     pub(super) fn largest_momentum(&self, part: &Part<'_>, state: &State) -> f64 {
         let mut largest = 0.0f64;
-        for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
-            let missing = to_twist(&self.x[i]);
-            let turn = body.inertia.inverse() * (s.orientation.conjugate() * missing.angular);
-            let size = part.h * (missing.linear.length() / (body.mass * part.reach)).max(turn.length());
+        for ((x, (per_mass, per_inertia)), s) in self.x.iter().zip(&self.lightness).zip(&state.bodies) {
+            let missing = to_twist(x);
+            let turn = *per_inertia * (s.orientation.conjugate() * missing.angular);
+            let size = part.h * (missing.linear.length() * per_mass / part.reach).max(turn.length());
             largest = if size.is_nan() { f64::NAN } else { largest.max(size) };
         }
         largest

@@ -171,16 +171,14 @@ pub(super) struct Kept {
 impl Kept {
     /// `½h (θ h K + D)`: what the force adds to A, θ the place in the drift where it is evaluated; twice that where it acts in the first half alone.
     fn block(&self, h: f64, place: f64) -> PairBlock {
-        let mut block = PairBlock::ZERO;
         let share = self.weight.share() * h;
-        block.add_scaled(share * h * place, &self.force.stiffness());
-        block.add_scaled(share, &self.force.damping());
-        block
+        self.force.block(share * h * place, share)
     }
 
     /// S of (3): its impulses on a and b in the first half of the step when the bodies drift with v.
     pub(super) fn first(&self, v: &[Vector], h: f64) -> [Wrench; 2] {
-        self.less(v, h, &self.block(h, self.weight.place()))
+        let share = self.weight.share() * h;
+        self.less(v, h, (share * h * self.weight.place(), share))
     }
 
     /// S' of (3), of a backward force without what depends on the velocities of the end.
@@ -198,11 +196,7 @@ impl Kept {
         match self.weight {
             Weight::Resolved => self.first(v, h).map(|impulse| impulse * 2.0),
             Weight::Whole => self.first(v, h),
-            Weight::Backward => {
-                let mut block = PairBlock::ZERO;
-                block.add_scaled(0.25 * h * h, &self.force.stiffness());
-                self.less(v, h, &block).map(|impulse| impulse * 2.0)
-            }
+            Weight::Backward => self.less(v, h, (0.25 * h * h, 0.0)).map(|impulse| impulse * 2.0),
         }
     }
 
@@ -211,26 +205,21 @@ impl Kept {
         if self.weight != Weight::Backward {
             return 0.0;
         }
-        let mut block = PairBlock::ZERO;
-        block.add_scaled(h, &self.force.damping());
-        let (v_a, v_b) = (&v[self.a.index()], &self.b.map_or([0.0; 6], |b| v[b.index()]));
-        let power = |x: &Vector, block: &Block, y: &Vector| {
-            block.times_vector(y).iter().zip(x).map(|(p, x)| p * x).sum::<f64>()
-        };
-        power(v_a, &block.aa, v_a) + 2.0 * power(v_a, &block.ab, v_b) + power(v_b, &block.bb, v_b)
+        let (v_a, v_b) = self.velocities(v);
+        let [on_a, on_b] = self.force.taken(0.0, h, v_a, v_b);
+        on_a.power(v_a) + on_b.power(v_b)
     }
 
-    /// `½h W − block v`, or `h W − block v` where the force acts in the first half alone.
-    fn less(&self, v: &[Vector], h: f64, block: &PairBlock) -> [Wrench; 2] {
-        let (v_a, v_b) = (&v[self.a.index()], self.b.map_or([0.0; 6], |b| v[b.index()]));
-        let [on_a, on_b] = self.force.wrenches();
-        let less = |wrench: Wrench, own: &Block, other: &Block| {
-            let mut impulse = from_wrench(wrench * (self.weight.share() * h));
-            add_scaled(&mut impulse, -1.0, &own.times_vector(v_a));
-            add_scaled(&mut impulse, -1.0, &other.times_vector(&v_b));
-            crate::maths::block::to_wrench(&impulse)
-        };
-        [less(on_a, &block.aa, &block.ab), less(on_b, &block.ba, &block.bb)]
+    /// `½h W − (k K + c D) v`, or `h W − …` where the force acts in the first half alone.
+    fn less(&self, v: &[Vector], h: f64, (k, c): (f64, f64)) -> [Wrench; 2] {
+        let (v_a, v_b) = self.velocities(v);
+        let ([on_a, on_b], [less_a, less_b]) = (self.force.wrenches(), self.force.taken(k, c, v_a, v_b));
+        let share = self.weight.share() * h;
+        [on_a * share + -less_a, on_b * share + -less_b]
+    }
+
+    fn velocities(&self, v: &[Vector]) -> (Twist, Twist) {
+        (to_twist(&v[self.a.index()]), self.b.map_or(Twist::ZERO, |b| to_twist(&v[b.index()])))
     }
 }
 
@@ -260,9 +249,6 @@ pub(super) struct Link {
     pub(super) y: Vector,
     /// μ
     regular: f64,
-    /// How far the rows are open, and the velocity they ask for at the end.
-    open: Vector,
-    rate: Vector,
 }
 
 /// The systems (1) and (2) over bodies, joints, couplings and grips.
@@ -273,6 +259,8 @@ pub(super) struct System {
     pub(super) links: Vec<Link>,
     /// By coupling.
     leaders: Vec<Leader>,
+    /// The velocities that grips ask for at the end. What else links ask for is to stay as it is.
+    led: Vec<Vector>,
     /// Rows of joints at the start of the drift, both sides of each, where rows move with it.
     rows_of_start: Vec<[Vector; 2]>,
     /// Places of the blocks between the bodies of each pair that forces connect.
@@ -281,8 +269,12 @@ pub(super) struct System {
     pub(super) v: Vec<Vector>,
     /// The inertia in the middle of the drift that is in the matrix of (1), by body.
     middle: Vec<DMat3>,
+    /// The same where the drift has come to, as the last residual found it.
+    ahead: Vec<DMat3>,
+    /// What the derivative under tension adds to the rotations of each body.
+    turning: Vec<DMat3>,
     /// One over the mass, and the inverse of the inertia in the body's axes, by body.
-    lightness: Vec<(f64, DMat3)>,
+    pub(super) lightness: Vec<(f64, DMat3)>,
     drifted: Vec<Vector>,
     /// Right-hand side and solution, by node.
     pub(super) x: Vec<Vector>,
@@ -309,6 +301,13 @@ pub(super) struct System {
     fleshy: Vec<(usize, usize)>,
 }
 
+/// Where μ comes from: it follows the rows of the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Regular {
+    OfRows,
+    AsBefore,
+}
+
 /// μ as a share of `J A⁻¹ Jᵀ`.
 const REGULAR: f64 = 1e-12;
 /// Refinements of the linear system (2), at most: a change of velocities by this share is rounding.
@@ -323,10 +322,13 @@ impl System {
             bodies: model.bodies().len(),
             links: Vec::new(),
             leaders: Vec::new(),
+            led: Vec::new(),
             rows_of_start: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
             middle: vec![DMat3::ZERO; model.bodies().len()],
+            ahead: vec![DMat3::ZERO; model.bodies().len()],
+            turning: vec![DMat3::ZERO; model.bodies().len()],
             lightness: model.bodies().iter().map(|body| (1.0 / body.mass, body.inertia.inverse())).collect(),
             drifted: Vec::new(),
             x: Vec::new(),
@@ -417,8 +419,6 @@ impl System {
             at_b: matrix.slot(node, b.unwrap_or(a)),
             y: [0.0; 6],
             regular: 0.0,
-            open: [0.0; 6],
-            rate: [0.0; 6],
         };
         let joints = model.joints().iter().enumerate();
         let joints = joints.map(|(k, j)| Link {
@@ -443,6 +443,8 @@ impl System {
         self.links.extend(joints.chain(followers).chain(grips));
         self.leaders.clear();
         self.leaders.extend(leaders);
+        self.led.clear();
+        self.led.resize(self.gripped.len(), [0.0; 6]);
         let mut row = 0;
         for link in self.links.iter_mut().take(model.joints().len()) {
             link.first_row = row;
@@ -500,14 +502,14 @@ impl System {
         for kept in forces {
             self.add_force(kept, kept.block(h, kept.weight.place()));
         }
-        self.set_rows(part, state);
+        self.set_rows(part, state, Regular::OfRows);
     }
 
     /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
     pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
-        for link in self.links.iter_mut().skip(first_grip(part.model)) {
-            link.rate = times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a]);
-        }
+        self.led.clear();
+        let grips = self.links.iter().skip(first_grip(part.model));
+        self.led.extend(grips.map(|link| times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a])));
         self.matrix.clear_outside(self.joints(part.model));
         for (i, (body, s)) in part.model.bodies().iter().zip(&state.bodies).enumerate() {
             self.matrix.add(i, i, &inertia(body.mass, turned_inertia(s.orientation, body.inertia)));
@@ -515,7 +517,7 @@ impl System {
         for kept in forces.iter().filter(|kept| kept.weight == Weight::Backward) {
             self.add_force(kept, kept.block(part.h, 1.0));
         }
-        self.set_rows(part, state);
+        self.set_rows(part, state, Regular::AsBefore);
     }
 
     fn add_force(&mut self, kept: &Kept, block: PairBlock) {
@@ -527,10 +529,13 @@ impl System {
         }
     }
 
-    fn set_rows(&mut self, part: &Part<'_>, state: &State) {
+    fn set_rows(&mut self, part: &Part<'_>, state: &State, regular: Regular) {
         let &Part { model, input, .. } = part;
         // J M⁻¹ Jᵀ of one row
         let light = |i: usize, row: Twist| {
+            if regular == Regular::AsBefore {
+                return 0.0;
+            }
             let w = state.bodies[i].orientation.conjugate() * row.angular;
             row.linear.length_squared() * self.lightness[i].0 + w.dot(self.lightness[i].1 * w)
         };
@@ -569,7 +574,9 @@ impl System {
                 }
             }
             if link.rows > 0 {
-                link.regular = REGULAR * compliance / link.rows as f64;
+                if regular == Regular::OfRows {
+                    link.regular = REGULAR * compliance / link.rows as f64;
+                }
                 self.matrix.add_diagonal(self.bodies + k, -link.regular);
             }
         }
@@ -609,50 +616,42 @@ impl System {
         momenta: &[Vector],
     ) -> f64 {
         let &Part { model, input, h, reach, .. } = part;
+        // p0 + S − p(v) − Jᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
+        let (bodies, links) = self.x.split_at_mut(self.bodies);
+        bodies.copy_from_slice(momenta);
+        self.matrix.subtract_product_within(self.bodies, &self.v, bodies);
+        if middle == Middle::OfDrift {
+            for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+                let w = to_twist(&self.v[i]).angular;
+                self.ahead[i] = middle_inertia(body, s, w, h);
+                let right = self.middle[i] * w - self.ahead[i] * w;
+                add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
+            }
+        }
         let mut largest = 0.0f64;
-        for (k, link) in self.links.iter_mut().enumerate() {
+        for (k, (link, x)) in self.links.iter().zip(links).enumerate() {
+            let mut open = [0.0; 6];
             match Rows::of(model, k) {
                 Rows::Joint(joint) => {
                     let rows = joint.rows(&link.sides_at(poses));
-                    for (open, row) in link.open.iter_mut().zip(rows.iter()) {
+                    for (open, row) in open.iter_mut().zip(rows.iter()) {
                         *open = row.residual;
                     }
                     if along == Along::Mean {
                         link.act_along_mean(&self.rows_of_start, &rows, &mut self.matrix);
                     }
                 }
-                Rows::Coupling(c) => link.open[0] = model.couplings()[c].row(model, state, |i| poses[i]).residual,
+                Rows::Coupling(c) => open[0] = model.couplings()[c].row(model, state, |i| poses[i]).residual,
                 Rows::Grip(g) => {
                     let grip = reachable(part, &input.grips[g], &state.bodies[link.a].pose());
-                    link.open = grip_error(&poses[link.a], &grip);
+                    open = grip_error(&poses[link.a], &grip);
                 }
             }
+            self.matrix.subtract_given(self.bodies + k, &link.y, bodies);
+            // J0 δv = −C(q1)/h
             for r in 0..link.rows {
-                largest = largest.max(link.open[r].abs() / link.size_of_row(r, reach));
-            }
-        }
-        // p0 + S − p(v) − Jᵀ y: the matrix has A v for p(v) − S(v); the inertia in it is that of the guess, set right here
-        let mut v = std::mem::take(&mut self.keep);
-        v[..self.bodies].copy_from_slice(&self.v);
-        for (node, link) in v[self.bodies..].iter_mut().zip(&self.links) {
-            *node = link.y;
-        }
-        self.x[..self.bodies].copy_from_slice(momenta);
-        self.matrix.subtract_product_before(self.bodies, &v, &mut self.x);
-        self.keep = v;
-        let (bodies, links) = self.x.split_at_mut(self.bodies);
-        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
-            if middle == Middle::Foretold {
-                break;
-            }
-            let w = to_twist(&self.v[i]).angular;
-            let right = self.middle[i] * w - middle_inertia(body, s, w, h) * w;
-            add_scaled(&mut bodies[i], 1.0, &from_twist(Twist::new(DVec3::ZERO, right)));
-        }
-        // J0 δv = −C(q1)/h
-        for (x, link) in links.iter_mut().zip(&self.links) {
-            for r in 0..link.rows {
-                x[r] = -link.open[r] / h;
+                largest = largest.max(open[r].abs() / link.size_of_row(r, reach));
+                x[r] = -open[r] / h;
             }
         }
         largest
@@ -665,16 +664,7 @@ impl System {
         for (node, link) in v[self.bodies..].iter_mut().zip(&self.links) {
             *node = link.y;
         }
-        for (i, x) in self.x.iter_mut().enumerate() {
-            *x = match i.checked_sub(self.bodies) {
-                None => {
-                    let mut p = momenta[i];
-                    add_scaled(&mut p, 1.0, &from_wrench(second[i]));
-                    p
-                }
-                Some(k) => self.links[k].rate,
-            };
-        }
+        self.ask_second(momenta, second);
         self.matrix.subtract_product(&v, &mut self.x);
         self.keep = v;
         let mut largest = 0.0f64;
@@ -686,6 +676,18 @@ impl System {
             }
         }
         largest
+    }
+
+    /// The right-hand side of (2).
+    fn ask_second(&mut self, momenta: &[Vector], second: &[Wrench]) {
+        let (bodies, links) = self.x.split_at_mut(self.bodies);
+        for (x, (p, impulse)) in bodies.iter_mut().zip(momenta.iter().zip(second)) {
+            *x = *p;
+            add_scaled(x, 1.0, &from_wrench(*impulse));
+        }
+        let (stay, led) = links.split_at_mut(links.len() - self.led.len());
+        stay.fill([0.0; 6]);
+        led.copy_from_slice(&self.led);
     }
 
     /// From here to [`end_second`](Self::end_second) v are the velocities at the end, first those of the drift.
@@ -704,7 +706,7 @@ impl System {
     pub(super) fn widest_open(&self, model: &Model) -> Failure {
         let mut widest = (0.0, 0);
         for (k, link) in self.links.iter().enumerate().take(first_grip(model)) {
-            let open = link.open[..link.rows].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            let open = self.x[self.bodies + k][..link.rows].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if open > widest.0 {
                 widest = (open, k);
             }
@@ -715,13 +717,13 @@ impl System {
         })
     }
 
-    /// The angular momentum of a body at the drift v.
-    pub(super) fn spin(&self, part: &Part<'_>, middle: Middle, state: &State, i: usize) -> DVec3 {
-        let w = to_twist(&self.v[i]).angular;
-        match middle {
-            Middle::OfDrift => middle_inertia(&part.model.bodies()[i], &state.bodies[i], w, part.h) * w,
-            Middle::Foretold => self.middle[i] * w,
-        }
+    /// The angular momentum of a body at the drift v of the last [`residual`](Self::residual).
+    pub(super) fn spin(&self, middle: Middle, i: usize) -> DVec3 {
+        let inertia = match middle {
+            Middle::OfDrift => self.ahead[i],
+            Middle::Foretold => self.middle[i],
+        };
+        inertia * to_twist(&self.v[i]).angular
     }
 
     /// The momentum of a body that the last [`residual`](Self::residual) found missing.
@@ -782,35 +784,27 @@ impl System {
         }
     }
 
-    /// Factors the symmetric part of the derivative of (1) where joints act [along the mean](Along::Mean) of their rows. Those are close to the rows of the end as
+    /// One correction of v and y by the symmetric part of the derivative of (1) where joints act [along the mean](Along::Mean) of their rows. Those are close to the rows of the end as
     /// v moves them, which the derivative has, and what tension adds is symmetric but for the moment that turns the body: it converges nearly as fast while bodies turn
     /// little in h, and is half the work. It fails where bodies are pressed together so hard that it is not definite.
-    pub(super) fn factor_tense(&mut self, part: &Part<'_>, state: &State, poses: &[Pose]) -> Result<(), Failure> {
+    pub(super) fn correct_tense(&mut self, part: &Part<'_>, poses: &[Pose]) -> Result<f64, Failure> {
         let &Part { model, h, .. } = part;
-        let System { stiffened, matrix, links, v, middle, .. } = self;
-        let symmetric = |m: DMat3| (m + m.transpose()) * 0.5;
-        stiffened.copy_diagonal(matrix);
-        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
-            let w = to_twist(&v[i]).angular;
-            let change = symmetric(spin_derivative(middle_inertia(body, s, w, h), w, h)) - middle[i];
-            stiffened.add(i, i, &Block::angular(change));
+        let System { turning, matrix, links, v, middle, ahead, .. } = self;
+        for (i, turning) in turning.iter_mut().enumerate() {
+            *turning = symmetric(spin_derivative(ahead[i], to_twist(&v[i]).angular, h)) - middle[i];
         }
         for (link, joint) in links.iter().zip(model.joints()) {
             // δ(½ r × λ) = ½ [λ][r] δφ
             let pull = link.pull(matrix) * (0.5 * h);
-            let mut add_tension = |i: usize, r: DVec3| {
-                stiffened.add(i, i, &Block::angular(symmetric(skew(pull) * skew(r))));
-            };
-            let sides = link.sides_at(poses);
-            add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation);
+            let tension = |i: usize, arm: DVec3| symmetric(skew(pull) * skew(poses[i].rotation * arm));
+            turning[link.a] += tension(link.a, joint.child_from_joint.translation);
             if let Some(b) = link.b {
-                add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation));
+                turning[b] -= tension(b, joint.parent_from_joint.translation);
             }
         }
-        self.matrix.swap_diagonal(&mut self.stiffened);
-        let done = self.factor(model);
-        self.matrix.swap_diagonal(&mut self.stiffened);
-        done
+        let done = self.ldl.factor_and_solve(&self.matrix, &self.turning, &mut self.x);
+        done.map_err(|node| self.failed_at(model, node))?;
+        Ok(self.follow_solution(part))
     }
 
     /// Factors the derivative of (1) at the drift v that leads to `poses`: `[A' Jᵀ; J1' −μ]` with the rows where it ends, as v moves them, and A' with what
@@ -824,11 +818,10 @@ impl System {
     ) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
         let joints = self.joints(model);
-        let System { stiffened: ahead, matrix, links, leaders, v, middle, .. } = self;
+        let System { stiffened: ahead, matrix, links, leaders, v, middle, ahead: drifted, .. } = self;
         ahead.copy_outside(matrix, joints);
-        for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
-            let w = to_twist(&v[i]).angular;
-            let change = spin_derivative(middle_inertia(body, s, w, h), w, h) - middle[i];
+        for i in 0..self.bodies {
+            let change = spin_derivative(drifted[i], to_twist(&v[i]).angular, h) - middle[i];
             ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
         }
         // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
@@ -893,6 +886,11 @@ impl System {
             Factors::Symmetric => self.ldl.solve(&mut self.x),
             Factors::OfDrift => self.lu.solve(&self.ldl, &mut self.x),
         }
+        self.follow_solution(part)
+    }
+
+    /// Adds x to v and y; returns its size as a turn or a share of the model's size in h.
+    fn follow_solution(&mut self, part: &Part<'_>) -> f64 {
         let (bodies, links) = self.x.split_at(self.bodies);
         let mut largest = 0.0f64;
         for (v, dv) in self.v.iter_mut().zip(bodies) {
@@ -920,7 +918,7 @@ impl System {
     }
 
     /// Solves (2): velocities from momenta and the second impulses, first those of the drift. Returns the number of solves.
-    pub(super) fn velocities(&mut self, momenta: &[Vector], second: &[Wrench]) -> u32 {
+    pub(super) fn velocities(&mut self, model: &Model, momenta: &[Vector], second: &[Wrench]) -> Result<u32, Failure> {
         let n = self.bodies;
         let largest = |list: &[Vector]| list.iter().flatten().fold(0.0f64, |m, x| m.max(x.abs()));
         self.keep[..n].copy_from_slice(&self.v);
@@ -928,25 +926,26 @@ impl System {
         let mut last = 0.0;
         for solve in 0..=REFINEMENTS {
             // residual of the system without μ
-            for (x, (p, impulse)) in self.x.iter_mut().zip(momenta.iter().zip(second)) {
-                *x = *p;
-                add_scaled(x, 1.0, &from_wrench(*impulse));
-            }
-            for (k, link) in self.links.iter().enumerate() {
-                self.x[n + k] = link.rate;
-                add_scaled(&mut self.x[n + k], -link.regular, &self.keep[n + k]);
-            }
+            self.ask_second(momenta, second);
             self.matrix.subtract_product(&self.keep, &mut self.x);
-            self.ldl.solve(&mut self.x);
+            if solve == 0 {
+                let done = self.ldl.factor_and_solve(&self.matrix, &[], &mut self.x);
+                done.map_err(|node| self.failed_at(model, node))?;
+            } else {
+                for (k, link) in self.links.iter().enumerate() {
+                    add_scaled(&mut self.x[n + k], -link.regular, &self.keep[n + k]);
+                }
+                self.ldl.solve(&mut self.x);
+            }
             self.keep.iter_mut().zip(&self.x).for_each(|(keep, x)| add_scaled(keep, 1.0, x));
             // The next change is less than this one by as much as this one is less than the last.
             let change = largest(&self.x[..n]);
             if solve > 0 && change * change <= ROUNDING * last * largest(&self.keep[..n]) {
-                return 1 + solve;
+                return Ok(1 + solve);
             }
             last = change;
         }
-        1 + REFINEMENTS
+        Ok(1 + REFINEMENTS)
     }
 
     /// The velocities that [`velocities`](Self::velocities) found, by body.
@@ -1028,6 +1027,10 @@ impl Link {
     fn pull(&self, matrix: &Sparse) -> DVec3 {
         to_twist(&transpose_times(matrix.rows(self.at_a, self.rows), &self.y)).linear
     }
+}
+
+fn symmetric(m: DMat3) -> DMat3 {
+    (m + m.transpose()) * 0.5
 }
 
 /// `J v` of these rows.
