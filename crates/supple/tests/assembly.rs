@@ -711,7 +711,7 @@ fn dense_step(model: &Model, input: &Input, state: &State) -> Vec<Pose> {
     resisting += &mass;
     right += &mass * &free;
     forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
-        let (k, c, w) = (acting.force.stiffness(), acting.force.damping(), acting.force.wrenches());
+        let (k, c, w) = (acting.force.block(1.0, 0.0), acting.force.block(0.0, 1.0), acting.force.wrenches());
         let sides = [Some(acting.a), acting.b];
         let blocks = [[(&k.aa, &c.aa), (&k.ab, &c.ab)], [(&k.ba, &c.ba), (&k.bb, &c.bb)]];
         for (s, row) in sides.iter().enumerate() {

@@ -408,7 +408,7 @@ fn dense_implicit(model: &Model, input: &Input, state: &State) -> Vec<Twist> {
         add(&mut rhs, body.index(), *wrench);
     }
     forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
-        let (k, d, wrenches) = (acting.force.stiffness(), acting.force.damping(), acting.force.wrenches());
+        let (k, d, wrenches) = (acting.force.block(1.0, 0.0), acting.force.block(0.0, 1.0), acting.force.wrenches());
         let blocks = |p: &forces::PairBlock| [[p.aa, p.ab], [p.ba, p.bb]];
         let (k, d): ([[Block; 2]; 2], [[Block; 2]; 2]) = (blocks(&k), blocks(&d));
         let sides = [Some(acting.a), acting.b];

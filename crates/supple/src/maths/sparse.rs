@@ -415,6 +415,7 @@ fn subtract_transpose_times<R: Real>(y: &mut Vector, m: &[Vector], x: &Vector) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glam::{DMat3, DVec3};
     use nalgebra::{DMatrix, DVector};
 
     /// Numbers in −1…1, the same in each run.
@@ -533,6 +534,21 @@ mod tests {
             case.matrix.subtract_product(&x, &mut r);
             let by_hand = case.flat(&b) - &case.dense * case.flat(&x);
             assert!((case.flat(&r) - by_hand).norm() < 1e-11 * (1.0 + dense.norm()));
+
+            // factors and solution in one go are the same, to the bit; with more on the diagonal they are those of the larger matrix
+            let (separately, mut x) = (x, b.clone());
+            ldl.factor_and_solve(&case.matrix, &[], &mut x).unwrap();
+            assert_eq!(x, separately);
+            let turning: Vec<DMat3> =
+                (0..bodies).map(|_| DMat3::from_diagonal(DVec3::splat(random.next() + 1.5))).collect();
+            let mut x = b.clone();
+            ldl.factor_and_solve(&case.matrix, &turning, &mut x).unwrap();
+            let mut larger = case.dense.clone();
+            for (i, block) in turning.iter().enumerate() {
+                (0..3).for_each(|k| larger[(6 * i + 3 + k, 6 * i + 3 + k)] += block.col(k)[k]);
+            }
+            let dense = larger.lu().solve(&case.flat(&b)).unwrap();
+            worst = worst.max((case.flat(&x) - &dense).norm() / dense.norm());
 
             // values may change, the order stays
             case.matrix.clear();
