@@ -11,7 +11,8 @@ use supple::maths::rotation::log;
 use supple::model::{PlacedShape, RotationKind};
 use supple::{
     AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, Contacts, Coupling, Input, Joint, JointId, JointSpec, Model,
-    ModelBuilder, ModelError, ObstacleShape, ObstacleSpec, Pose, Range, Shape, State, TrackerSpec, Work, Wrench, step,
+    ModelBuilder, ModelError, ObstacleShape, ObstacleSpec, Pose, Range, Scene, Shape, State, TrackerSpec, Work, Wrench,
+    step,
 };
 
 /// What is wrong.
@@ -144,6 +145,20 @@ pub fn mend(model: &Model, findings: &[Finding]) -> Result<Model, ModelError> {
         parts.apply(&finding.fix);
     }
     parts.build()
+}
+
+/// The scene with a mended model, at its start.
+pub fn mended(scene: &Scene, findings: &[Finding]) -> Result<Scene, ModelError> {
+    let model = mend(&scene.model, findings)?;
+    // Joints, trackers and bodies may have gone: what names them stays only where all are there.
+    let sizes = |model: &Model| [model.bodies().len(), model.joints().len(), model.trackers().len()];
+    let input = match sizes(&model) == sizes(&scene.model) {
+        true => scene.input.clone(),
+        false => Input { gravity: scene.input.gravity, contacts: scene.input.contacts, ..Input::default() },
+    };
+    let state = model.start();
+    let name = format!("{} (mended)", scene.name.trim_end_matches(" (mended)"));
+    Ok(Scene::from_parts(name, model, state, input))
 }
 
 /// Random jerks for some seconds: five times a second a body, chosen at random, gets the blow that would throw it, with all it carries, up to

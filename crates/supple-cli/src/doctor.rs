@@ -12,7 +12,7 @@ use supple_assets::doctor::{Finding, Trial, examine, mend, mend_rig};
 
 /// The rig of a character with its remedies, as a scene file.
 fn write_rig(scene: &Scene, findings: &[Finding], path: &Path, terminal: &Terminal) -> Result<(), Error> {
-    let (file, _) = crate::scenes::split_clip(&scene.name);
+    let (file, _) = supple_assets::split_clip(&scene.name);
     let character = supple_assets::character(Path::new(file)).map_err(|e| Error::file(&e))?;
     let Some(mut character) = character else {
         return Err(Error::setting("only a character is written as .toml", "give -o FILE.xml"));

@@ -60,8 +60,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // A panic is our fault, told like any other, without a trace across the screen.
-    std::panic::set_hook(Box::new(|_| {}));
+    // A panic is our fault, told like any other, without a trace across the screen: that of this thread below, those of others at once.
+    let this = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() != this
+            && let Error::Fault(fault) = bug(panic.payload())
+        {
+            show(fault);
+        }
+    }));
     let result = std::panic::catch_unwind(run).unwrap_or_else(|panic| Err(bug(&*panic)));
     match result {
         Ok(status) => status,

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Motion, Scene, State};
-use supple_assets::{BakeSettings, Baked, Character, Imported, Recording, bake_scene};
+use supple_assets::{
+    BakeSettings, Baked, Character, Imported, Made, Recipe, Recording, bake_scene, is_file, open_clip, split_clip,
+};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -71,9 +73,6 @@ fn with_units(scene: &SceneInfo) -> impl Iterator<Item = String> {
     words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned())
 }
 
-/// Endings that tell a file from a scene.
-const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
-
 /// What SCENE may name.
 pub(crate) enum Opened {
     /// A scene at its start.
@@ -84,22 +83,44 @@ pub(crate) enum Opened {
 
 /// Opens a scene or a take.
 pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
-    if !text.to_lowercase().ends_with(".take") {
+    if !is_take(text) {
         return open(text).map(Opened::Scene);
     }
-    let bytes = std::fs::read(text).map_err(|e| Error::input(Path::new(text), &e))?;
-    let file = file::read(&bytes).map_err(|e| Error::take(&e))?;
-    let scene = open(file.timeline.scene())?;
+    let (recorded, file) = open_take(text)?;
+    let scene = match recorded {
+        Recorded::Scene(scene) => scene,
+        Recorded::File(made) => made.imported.scene,
+    };
     Ok(Opened::Takes(scene, file))
 }
 
-/// The file that SCENE names, with all that it gave, its scene following the clip named after `#`; `None` for built-in scenes and takes.
-pub(crate) fn open_file(text: &str) -> Result<Option<Imported>, Error> {
-    if !is_file(text) || text.to_lowercase().ends_with(".take") {
-        return Ok(None);
-    }
-    let Source { scene, file } = open_source(text)?;
-    Ok(file.map(|file| Imported { scene, ..file }))
+/// Whether SCENE names a file of takes.
+pub(crate) fn is_take(text: &str) -> bool {
+    text.to_lowercase().ends_with(".take")
+}
+
+/// What takes were made with.
+pub(crate) enum Recorded {
+    /// A built-in scene.
+    Scene(Scene),
+    /// A file.
+    File(Box<Made>),
+}
+
+/// Opens takes with what they were made with. A file that is gone may lie beside the takes.
+pub(crate) fn open_take(text: &str) -> Result<(Recorded, TakeFile), Error> {
+    let path = Path::new(text);
+    let bytes = std::fs::read(path).map_err(|e| Error::input(path, &e))?;
+    let file = file::read(&bytes).map_err(|e| Error::take(&e))?;
+    let recipe = Recipe::parse(file.timeline.scene()).map_err(|e| Error::file(&e))?;
+    let recorded = match recipe.file() {
+        None => Recorded::Scene(open(&recipe.source)?),
+        Some(_) => {
+            let made = recipe.make_for(&file.timeline, path.parent()).map_err(|e| Error::file(&e))?;
+            Recorded::File(Box::new(made))
+        }
+    };
+    Ok((recorded, file))
 }
 
 /// Opens what SCENE names, where a take makes no sense.
@@ -129,17 +150,8 @@ pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
         let scene = Scene::parse(text).map_err(|e| Error::scene(&e, text))?;
         return Ok(Source { scene, file: None });
     }
-    let (path, clip) = split_clip(text);
-    if let Some(keyframe) = clip.filter(|_| path.to_lowercase().ends_with(".xml")) {
-        let file = supple_assets::mjcf::open_at(Path::new(path), keyframe).map_err(|e| Error::file(&e))?;
-        return Ok(Source { scene: file.scene.clone(), file: Some(file) });
-    }
-    let file = supple_assets::open(Path::new(path)).map_err(|e| Error::file(&e))?;
-    let scene = match clip {
-        None => file.scene.clone(),
-        Some(clip) => follow(&file, clip)?,
-    };
-    Ok(Source { scene, file: Some(file) })
+    let file = open_clip(text).map_err(|e| Error::file(&e))?;
+    Ok(Source { scene: file.scene.clone(), file: Some(file) })
 }
 
 /// Writes a simulated motion into every .glb and .bvh of the files.
@@ -182,20 +194,6 @@ pub(crate) fn character(text: &str) -> Result<Option<Character>, Error> {
     }
 }
 
-/// `FILE#CLIP` as its parts.
-pub(crate) fn split_clip(text: &str) -> (&str, Option<&str>) {
-    match text.rsplit_once('#') {
-        Some((path, clip)) if !Path::new(text).exists() => (path, Some(clip)),
-        _ => (text, None),
-    }
-}
-
-/// The scene of a file that follows one of its clips.
-fn follow(file: &Imported, name: &str) -> Result<Scene, Error> {
-    let clip = clip(file, name)?;
-    file.following(clip).ok_or_else(|| Error::failed("cli/bug", "a clip of a file has other bodies than its model"))
-}
-
 /// A clip of a file by its name.
 pub(crate) fn clip<'a>(file: &'a Imported, name: &str) -> Result<&'a Arc<Motion>, Error> {
     file.clip(name).map_err(|e| Error::setting(format!("{}: {}", file.source.display(), e.what), e.remedy))
@@ -213,26 +211,4 @@ pub(crate) fn start(scene: &Scene, terminal: &Terminal) -> Result<State, Error> 
         ));
     }
     Ok(state)
-}
-
-/// Whether the text looks like a path: names of scenes have neither dots nor slashes before their parameters.
-fn is_file(text: &str) -> bool {
-    let name = text.split_once(':').map_or(text, |(name, _)| name);
-    let lower = text.to_lowercase();
-    name.contains(['/', '\\', '.']) || text.contains('\\') || ENDINGS.iter().any(|ending| lower.ends_with(ending))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_told_from_scenes() {
-        for file in ["hand.glb", "models/robot", "Robot.URDF", "C:\\rigs\\hand.gltf", "./hand", "take:1.take"] {
-            assert!(is_file(file), "{file}");
-        }
-        for scene in ["hand", "chain:1000", "chain:10,damping=0.01"] {
-            assert!(!is_file(scene), "{scene}");
-        }
-    }
 }

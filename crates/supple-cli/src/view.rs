@@ -2,19 +2,21 @@
 
 use crate::error::Error;
 use crate::output;
-use crate::scenes::{self, Opened};
+use crate::scenes::{self, Recorded};
 use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
+use supple_assets::{Recipe, is_file};
 use supple_studio::{Closed, Opening, Settings, Studio, Unfinished};
 
 /// Open the studio: a page where the character moves and can be pulled
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .toml), or a .take file
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .toml, .urdf, .xml,
+    /// .bvh), or a .take file
     #[arg(default_value = "hand")]
     scene: String,
     /// Port on 127.0.0.1; the next free one is used when it is busy [default: 7411]
@@ -39,13 +41,7 @@ impl Default for ViewArgs {
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
-    let opening = match scenes::open_file(&args.scene)? {
-        Some(file) => Opening::File(Box::new(file), scenes::character(&args.scene)?.map(Box::new)),
-        None => match scenes::open_any(&args.scene)? {
-            Opened::Scene(scene) => Opening::Scene(scene),
-            Opened::Takes(scene, file) => Opening::Takes(scene, file),
-        },
-    };
+    let opening = open(&args.scene)?;
     let bodies = opening.model().bodies().len();
     if bodies > supple_studio::MAX_BODIES {
         return Err(Error::wrong(
@@ -73,10 +69,35 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
     if !args.no_open {
         open_browser(&address);
     }
-    if studio.serve().map_err(|e| Error::studio(&e))? == Closed::Kept {
-        terminal.note("The takes that were not saved are kept: the next `supple view` offers them again.");
+    match studio.serve().map_err(|e| Error::studio(&e))? {
+        Closed::Clean => Ok(()),
+        Closed::Kept => {
+            terminal.note("The takes that were not saved are kept: the next `supple view` offers them again.");
+            Ok(())
+        }
+        Closed::Lost => Err(Error::failed(
+            "studio/journal",
+            "the journal of the takes that were not saved could not be written to its end; the next `supple view` offers what there is of it",
+        )),
     }
-    Ok(())
+}
+
+/// What SCENE names.
+fn open(text: &str) -> Result<Opening, Error> {
+    if scenes::is_take(text) {
+        let (recorded, file) = scenes::open_take(text)?;
+        let opening = match recorded {
+            Recorded::Scene(scene) => Opening::of_scene(scene),
+            Recorded::File(made) => Opening::of_file(*made),
+        };
+        return Ok(opening.with_takes(file));
+    }
+    if !is_file(text) {
+        return scenes::open(text).map(Opening::of_scene);
+    }
+    let mut made = Recipe::of_file(text).make().map_err(|e| Error::file(&e))?;
+    made.imported.scene.name = text.to_owned();
+    Ok(Opening::of_file(made))
 }
 
 /// A session in a few words.

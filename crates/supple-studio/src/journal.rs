@@ -6,6 +6,7 @@
 //!
 //! The disk is written by a thread of its own: the simulation never waits for it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,12 +15,17 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 use supple::timeline::file::{self, TakeFile, Writer};
 use supple::timeline::{Playback, TakeError, Timeline};
+use supple_assets::Recipe;
 
 /// Journals that are kept; of more, the oldest go.
 const MAX_KEPT: usize = 8;
 /// A larger journal than this is not one of ours \[bytes\].
 const MAX_BYTES: u64 = 2 << 30;
 const ENDING: &str = "journal";
+/// A file that is shorter than the letters a take begins with holds nothing \[bytes\].
+const SHORTEST: usize = 8;
+/// The folder of copies of files that were sent, and how many are kept; of more, the oldest go.
+const FILES: (&str, usize) = ("files", 32);
 /// How long the end of a studio waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,7 +45,7 @@ pub fn default_folder() -> Option<PathBuf> {
 /// A session that did not finish, as it is offered.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
-    /// The scene as it was asked for.
+    /// The scene as it was asked for, or the name of its file.
     pub scene: String,
     /// Steps of the take that was looked at, and the time they took \[s\].
     pub steps: u64,
@@ -125,6 +131,23 @@ impl Folder {
         Ok(found)
     }
 
+    /// Keeps a copy of a file that a page sent, in a folder of its own that its bytes name; returns where. Takes of it name the copy.
+    pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let _lock = self.lock()?;
+        let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+        let known = [".glb", ".gltf"].iter().any(|ending| name.to_lowercase().ends_with(ending));
+        let name = if known { name.into_owned() } else { format!("{name}.glb") };
+        let files = self.0.join(FILES.0);
+        let folder = Folder::open(&files.join(format!("{:016x}", hash(bytes))))?.0;
+        let (new, path) = (folder.join("new"), folder.join(&name));
+        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(new, &path)?;
+        let _ = thin_out(&files, FILES.1);
+        Ok(path)
+    }
+
     /// Makes a journal that no other studio has, and holds it.
     fn create(&self) -> io::Result<(File, PathBuf)> {
         let _lock = self.lock()?;
@@ -143,6 +166,18 @@ impl Folder {
     }
 }
 
+/// Removes all but the newest copies of files.
+fn thin_out(files: &Path, kept: usize) -> io::Result<()> {
+    let age = |entry: io::Result<fs::DirEntry>| {
+        let path = entry?.path();
+        Ok((fs::metadata(&path)?.modified()?, path))
+    };
+    let mut folders = fs::read_dir(files)?.map(age).collect::<io::Result<Vec<_>>>()?;
+    folders.sort();
+    let old = folders.len().saturating_sub(kept);
+    folders.drain(..old).try_for_each(|(_, path)| fs::remove_dir_all(path))
+}
+
 /// Whether a file is named as [`Folder::create`] names them. Others in the folder are nobody's business.
 fn is_ours(path: &Path) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -156,6 +191,11 @@ fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// FNV-1a: files of other bytes have other folders.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn read(file: &mut File) -> io::Result<Vec<u8>> {
@@ -173,9 +213,9 @@ fn read(file: &mut File) -> io::Result<Vec<u8>> {
 enum Worth {
     /// A session.
     Session(Unfinished),
-    /// Nothing that could be read: it ended before its first record.
+    /// Nothing: it ended before its first letters.
     Nothing,
-    /// Unknown to this version; it is kept for the one that wrote it.
+    /// Of another version, or damaged: it is kept for one that can read it.
     Unknown,
 }
 
@@ -184,15 +224,17 @@ fn worth(file: &mut File) -> Worth {
     let Ok(bytes) = read(file) else { return Worth::Unknown };
     let TakeFile { timeline, current, build } = match file::recover(&bytes) {
         Ok(recovered) => recovered.file,
-        Err(TakeError::Version { .. }) => return Worth::Unknown,
-        Err(_) => return Worth::Nothing,
+        Err(TakeError::Format) if bytes.len() < SHORTEST => return Worth::Nothing,
+        Err(_) => return Worth::Unknown,
     };
     let steps = timeline.takes()[current].end();
     let mut playback = Playback::default();
     if timeline.look(current, steps, &mut playback).is_err() {
-        return Worth::Nothing;
+        return Worth::Unknown;
     }
-    let (scene, takes) = (timeline.scene().to_owned(), timeline.takes().len());
+    let recipe = Recipe::parse(timeline.scene());
+    let scene = recipe.map_or_else(|_| timeline.scene().to_owned(), |recipe| recipe.shown().to_owned());
+    let takes = timeline.takes().len();
     Worth::Session(Unfinished { scene, steps, seconds: playback.time, takes, written, build })
 }
 
@@ -206,14 +248,25 @@ pub(crate) struct Journal {
     trouble: mpsc::Receiver<String>,
     /// Removed once the takes that came from them are in our own journal.
     taken_over: Vec<Orphan>,
+    /// What becomes of the file before, once the next one is written.
+    before: Before,
     begun: bool,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What becomes of a file when another one is begun.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    /// It is put aside under this number; `None`: it is removed.
+    put_aside: Option<u32>,
+    /// One that was put aside is removed, because the next file holds the same.
+    taken_up: Option<u32>,
 }
 
 /// What the writing thread is asked to do.
 enum Errand {
     /// Write a piece: into a new file in place of the present one, or at its end.
-    Write { piece: Vec<u8>, new: bool, taken_over: Vec<Orphan> },
+    Write { piece: Vec<u8>, new: Option<Before>, taken_over: Vec<Orphan> },
     /// End: keep the file, or remove it.
     End { keep: bool },
 }
@@ -226,7 +279,7 @@ impl Journal {
         let busy = Arc::new(AtomicBool::new(false));
         let done = busy.clone();
         let work = move || {
-            let mut desk = Desk { folder, file: None };
+            let mut desk = Desk { folder, file: None, put_aside: BTreeMap::new() };
             for errand in inbox {
                 if let Err(error) = desk.obey(errand) {
                     let _ = out.send(error.to_string());
@@ -236,12 +289,26 @@ impl Journal {
             }
         };
         let thread = std::thread::Builder::new().name("journal".into()).spawn(work).ok();
-        Journal { writer: Writer::default(), errands, busy, trouble, taken_over: Vec::new(), begun: false, thread }
+        let before = Before::default();
+        let (writer, taken_over) = (Writer::default(), Vec::new());
+        Journal { writer, errands, busy, trouble, taken_over, before, begun: false, thread }
     }
 
     /// Another scene or other takes: they go into a new file, and the present one is removed when that is written.
     pub(crate) fn begin_anew(&mut self) {
         (self.writer, self.begun) = (Writer::default(), false);
+    }
+
+    /// Takes that were not saved make room for others: their file is kept, under a number, until they are taken up again or a later studio offers them.
+    pub(crate) fn put_aside(&mut self, number: u32, timeline: &Timeline, take: usize, build: &str) {
+        self.append(timeline, take, build);
+        self.begin_anew();
+        self.before.put_aside = Some(number);
+    }
+
+    /// Takes that were put aside are back: their own file is removed when the new one is written.
+    pub(crate) fn take_up(&mut self, number: u32) {
+        self.before.taken_up = Some(number);
     }
 
     /// The takes now come from this journal: when ours holds them, that one is removed.
@@ -254,15 +321,21 @@ impl Journal {
         if self.busy.load(Ordering::Acquire) {
             return false;
         }
+        self.append(timeline, take, build);
+        true
+    }
+
+    /// Hands over what is new, even while the disk is busy.
+    fn append(&mut self, timeline: &Timeline, take: usize, build: &str) {
         let mut piece = Vec::new();
         self.writer.append(timeline, take, build, &mut piece);
         if !piece.is_empty() {
             let taken_over = std::mem::take(&mut self.taken_over);
+            let new = (!self.begun).then(|| std::mem::take(&mut self.before));
             self.busy.store(true, Ordering::Release);
-            let _ = self.errands.send(Errand::Write { piece, new: !self.begun, taken_over });
+            let _ = self.errands.send(Errand::Write { piece, new, taken_over });
             self.begun = true;
         }
-        true
     }
 
     /// Why nothing can be written any more, once.
@@ -270,23 +343,24 @@ impl Journal {
         self.trouble.try_recv().ok()
     }
 
-    /// Writes what is left and keeps the file, or removes it; waits until that is done, for some seconds at most.
-    pub(crate) fn end(mut self, kept: Option<(&Timeline, usize, &str)>) {
-        let Some(thread) = self.thread.take() else { return };
+    /// Writes what is left and keeps the file, or removes it because what it holds is saved; waits until that is done, for some seconds at most.
+    /// Returns whether all that is to be kept is on disk.
+    pub(crate) fn end(mut self, kept: Option<(&Timeline, usize, &str)>) -> bool {
+        let Some(thread) = self.thread.take() else { return false };
         let end = Instant::now() + PATIENCE;
         let waits = || {
             std::thread::sleep(Duration::from_millis(2));
             !thread.is_finished() && Instant::now() < end
         };
-        if let Some((timeline, take, build)) = kept {
-            while !self.keep(timeline, take, build) && waits() {}
-        }
-        for orphan in self.taken_over {
-            let _ = orphan.discard(); // what it held has been saved
+        match kept {
+            // Journals that were taken over go only when ours holds what they held.
+            Some((timeline, take, build)) => self.append(timeline, take, build),
+            None => self.taken_over.drain(..).for_each(|orphan| _ = orphan.discard()),
         }
         let _ = self.errands.send(Errand::End { keep: kept.is_some() });
         drop(self.errands);
         while waits() {}
+        thread.is_finished() && self.trouble.try_recv().is_err()
     }
 }
 
@@ -294,19 +368,27 @@ impl Journal {
 struct Desk {
     folder: Folder,
     file: Option<(File, PathBuf)>,
+    /// Files of takes that made room for others, held so that no other studio offers them too.
+    put_aside: BTreeMap<u32, (File, PathBuf)>,
 }
 
 impl Desk {
     fn obey(&mut self, errand: Errand) -> io::Result<()> {
         match errand {
             Errand::Write { piece, new, taken_over } => {
-                let before = if new { self.file.replace(self.folder.create()?) } else { None };
+                let before = if new.is_some() { self.file.replace(self.folder.create()?) } else { None };
                 let (file, _) = self.file.as_mut().expect("the first piece makes the file");
                 file.write_all(&piece)?;
                 file.sync_data()?;
                 // Only now that the new file holds everything may the old ones go.
-                if let Some(before) = before {
-                    remove(before)?;
+                let Before { put_aside, taken_up } = new.unwrap_or_default();
+                match (before, put_aside) {
+                    (Some(before), Some(number)) => _ = self.put_aside.insert(number, before),
+                    (Some(before), None) => remove(before)?,
+                    (None, _) => {}
+                }
+                if let Some(copy) = taken_up.and_then(|number| self.put_aside.remove(&number)) {
+                    remove(copy)?;
                 }
                 for orphan in taken_over {
                     orphan.discard()?;
@@ -327,4 +409,78 @@ impl Desk {
 fn remove((file, path): (File, PathBuf)) -> io::Result<()> {
     drop(file); // some systems remove no open file
     fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use supple::Scene;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("supple-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    fn takes() -> Timeline {
+        let scene = Scene::parse("pendulum").unwrap();
+        Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input)
+    }
+
+    /// A journal that nobody holds.
+    fn orphan(folder: &Folder) -> Orphan {
+        assert!(Journal::start(folder.clone()).end(Some((&takes(), 0, "test"))));
+        folder.orphans().unwrap().remove(0)
+    }
+
+    #[test]
+    fn what_was_taken_over_goes_only_once_ours_holds_it() {
+        let [path, gone] = [folder("taken-over"), folder("taken-over-gone")];
+        let kept = Folder::open(&path).unwrap();
+        // The folder of our own journal is gone: it cannot be written, and the other one stays.
+        let mut journal = Journal::start(Folder(gone));
+        journal.take_over(orphan(&kept));
+        assert!(!journal.end(Some((&takes(), 0, "test"))), "it says so");
+        let mut left = kept.orphans().unwrap();
+        assert_eq!(left.len(), 1);
+        // It can be written: ours takes its place.
+        let mut journal = Journal::start(kept.clone());
+        let before = left[0].path.clone();
+        journal.take_over(left.remove(0));
+        assert!(journal.end(Some((&takes(), 0, "test"))));
+        let mut left = kept.orphans().unwrap();
+        assert!(left.len() == 1 && left[0].path != before, "{left:?}");
+        // What it held is saved: nothing stays.
+        let mut journal = Journal::start(kept.clone());
+        journal.take_over(left.remove(0));
+        assert!(journal.end(None));
+        assert!(kept.orphans().unwrap().is_empty());
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_removed() {
+        let path = folder("unread");
+        let kept = Folder::open(&path).unwrap();
+        fs::write(path.join("1-0.journal"), b"").unwrap();
+        fs::write(path.join("2-0.journal"), b"SUPPLETK and then something that another version wrote").unwrap();
+        let mut bytes = file::write(&takes(), 0, "test");
+        bytes[40] ^= 1; // in its head
+        fs::write(path.join("3-0.journal"), &bytes).unwrap();
+        assert!(kept.orphans().unwrap().is_empty());
+        assert_eq!([1, 2, 3].map(|k| path.join(format!("{k}-0.journal")).exists()), [false, true, true]);
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    #[test]
+    fn the_newest_copies_of_files_are_kept() {
+        let path = folder("copies");
+        let kept = Folder::open(&path).unwrap();
+        let copies: Vec<_> = (0..=FILES.1 as u8).map(|k| kept.keep_file("../man.glb", &[k]).unwrap()).collect();
+        assert!(copies.iter().all(|copy| copy.starts_with(&path) && copy.ends_with("man.glb")), "{copies:?}");
+        assert_eq!(copies.iter().filter(|copy| copy.exists()).count(), FILES.1);
+        assert_eq!(fs::read(copies.last().unwrap()).unwrap(), [FILES.1 as u8]);
+        assert!(kept.keep_file("man", b"x").unwrap().ends_with("man.glb"));
+        let _ = fs::remove_dir_all(&path);
+    }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Request {
     /// Seconds simulated per second of real time.
     Speed { factor: f64 },
     /// Change settings: all that are given, or none when one is wrong.
-    Set(Change),
+    Set(Change<ControlChange>),
     /// Start or move a pull at a body.
     Drag {
         /// Tells several pulls of one client apart.
@@ -102,25 +102,23 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Whether it adds something to the takes that only a person or a device could do again.
+    /// Whether it adds something to the present takes that only a person or a device could do again. A changed bone makes a scene of its own, and
+    /// undoing may lead to another one.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Bone, Delete, Drag, Grab, Key, Pin, Poke, Redo, Rename, Set, Steer, Targets, Undo, Unkey};
+        use Request::{Delete, Drag, Grab, Key, Pin, Poke, Rename, Set, Steer, Targets, Unkey};
         matches!(
             self,
-            Bone { .. }
-                | Delete { .. }
+            Delete { .. }
                 | Drag { .. }
                 | Poke { .. }
                 | Grab { .. }
                 | Key { .. }
                 | Unkey { .. }
                 | Pin { .. }
-                | Redo
                 | Rename { .. }
                 | Set(_)
                 | Steer { .. }
                 | Targets { .. }
-                | Undo
         )
     }
 }
@@ -132,10 +130,10 @@ fn unit() -> f64 {
     1.0
 }
 
-/// New values of settings; what is left out stays.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+/// New values of settings; what is left out stays. Clients send of the control what changes of it, and the simulation makes it whole.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Change {
+pub(crate) struct Change<C = ControlTold> {
     /// A name of the scene message's list.
     pub(crate) solver: Option<String>,
     pub(crate) dt: Option<f64>,
@@ -152,15 +150,53 @@ pub(crate) struct Change {
     pub(crate) pose: Option<bool>,
     /// Microseconds that the corrections of solver assembly may take in a step; 0: as its settings say.
     pub(crate) budget: Option<f64>,
-    /// What changes of what is asked of the actuators; it becomes `control` when it is applied.
-    #[serde(rename = "control")]
-    pub(crate) directs: Option<Box<ControlChange>>,
-    /// What is asked of the actuators, whole.
-    #[serde(skip)]
-    pub(crate) control: Option<Box<ControlTold>>,
+    /// What is asked of the actuators.
+    pub(crate) control: Option<Box<C>>,
     /// Scales of single joints.
     #[serde(default)]
     pub(crate) joints: Vec<JointChange>,
+}
+
+impl Change<ControlChange> {
+    /// The same change with the control whole, as it is after it.
+    pub(crate) fn whole(self, before: impl FnOnce() -> ControlTold) -> Change {
+        Change {
+            solver: self.solver,
+            dt: self.dt,
+            substeps: self.substeps,
+            gravity: self.gravity,
+            stiffness_scale: self.stiffness_scale,
+            damping_scale: self.damping_scale,
+            torques: self.torques,
+            script: self.script,
+            hold: self.hold,
+            pose: self.pose,
+            budget: self.budget,
+            control: self.control.map(|change| Box::new(change.of(before()))),
+            joints: self.joints,
+        }
+    }
+}
+
+impl Change {
+    /// A change of the control alone.
+    pub(crate) fn of_control(control: ControlTold) -> Change {
+        Change {
+            solver: None,
+            dt: None,
+            substeps: None,
+            gravity: None,
+            stiffness_scale: None,
+            damping_scale: None,
+            torques: None,
+            script: None,
+            hold: None,
+            pose: None,
+            budget: None,
+            control: Some(Box::new(control)),
+            joints: Vec::new(),
+        }
+    }
 }
 
 /// New scales of one joint.

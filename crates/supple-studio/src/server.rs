@@ -166,9 +166,10 @@ impl Studio {
     fn start(self) -> Result<(Router, tokio::net::TcpListener, mpsc::Sender<Command>), StudioError> {
         self.listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let folder = self.journal.clone();
         let needs = simulation::Desk { build: self.build, folder: self.journal, orphans: self.orphans };
         let (commands, published) = simulation::start(self.opening, needs, tokio::runtime::Handle::current())?;
-        let desk = Arc::new(Desk { commands: commands.clone(), published, clients: AtomicU64::new(0) });
+        let desk = Arc::new(Desk { commands: commands.clone(), published, clients: AtomicU64::new(0), folder });
         let app = Router::new()
             .route("/", get(|| async { file("index.html") }))
             .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
@@ -223,6 +224,8 @@ struct Desk {
     commands: mpsc::Sender<Command>,
     published: Published,
     clients: AtomicU64,
+    /// Where copies of files are kept that takes need again.
+    folder: Option<Folder>,
 }
 
 /// A file of the page.
@@ -292,7 +295,9 @@ async fn save(State(desk): State<Arc<Desk>>) -> Response {
 
 async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     let name = headers.get("x-file-name").and_then(|name| name.to_str().ok()).unwrap_or("character.glb").to_owned();
-    let Ok(opened) = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body)).await else { return stopped() };
+    let folder = desk.folder.clone();
+    let opened = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body, folder.as_ref())).await;
+    let Ok(opened) = opened else { return stopped() };
     let opening = match opened {
         Ok(opening) => Box::new(opening),
         Err((code, text)) => return (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
@@ -405,6 +410,7 @@ async fn socket(State(desk): State<Arc<Desk>>, upgrade: WebSocketUpgrade) -> Res
     // The write buffer is small on purpose: what a slow client has not taken is not kept for it.
     upgrade.max_message_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(move |socket| async move {
         let client = desk.clients.fetch_add(1, Ordering::Relaxed);
+        let _ = desk.commands.send(Command::Come).await;
         let _ = converse(socket, client, &desk).await;
         let _ = desk.commands.send(Command::Gone { client }).await;
     })

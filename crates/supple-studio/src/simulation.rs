@@ -7,6 +7,8 @@ mod doctor;
 mod poking;
 mod posing;
 mod takes;
+#[cfg(test)]
+mod tests;
 
 use crate::control::LevelTold;
 use crate::describe::{Dress, describe};
@@ -19,7 +21,9 @@ use crate::protocol::{
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use poking::Poke;
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -34,7 +38,7 @@ use supple::{
     Timeline, Twist, Watch, Work, step,
 };
 use supple_assets::doctor::Diagnosis;
-use supple_assets::{BoneChange, Character, FileError, Imported};
+use supple_assets::{BoneChange, ChangedBone, Character, FileError, Imported, Made, Recipe};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -57,22 +61,38 @@ const PACE_WINDOW: Duration = Duration::from_millis(500);
 
 /// What a studio begins with.
 #[derive(Debug)]
-pub enum Opening {
-    /// A scene at its start.
-    Scene(Scene),
-    /// A scene that a file gave, with what is drawn around its bodies, and the character whose bones may be changed, if it is one.
-    File(Box<Imported>, Option<Box<Character>>),
-    /// Takes, at the end of the one that was being looked at.
-    Takes(Scene, TakeFile),
+pub struct Opening {
+    scene: Scene,
+    /// What is drawn around the bodies of a file's scene, and the character whose bones may be changed.
+    dress: Dress,
+    /// How the scene is made again.
+    recipe: Recipe,
+    /// Its takes, at the end of the one that was being looked at; `None`: the scene begins.
+    takes: Option<TakeFile>,
 }
 
 impl Opening {
+    /// A built-in scene at its start.
+    pub fn of_scene(scene: Scene) -> Opening {
+        let recipe = Recipe::new(&scene.name);
+        Opening { scene, dress: Dress::default(), recipe, takes: None }
+    }
+
+    /// The scene of a file at its start.
+    pub fn of_file(made: Made) -> Opening {
+        let Made { recipe, imported: Imported { scene, meshes, notes, .. }, character } = made;
+        Opening { scene, dress: Dress { meshes, notes, character }, recipe, takes: None }
+    }
+
+    /// Takes of the scene.
+    #[must_use]
+    pub fn with_takes(self, takes: TakeFile) -> Opening {
+        Opening { takes: Some(takes), ..self }
+    }
+
     /// The model that is opened.
     pub fn model(&self) -> &Model {
-        match self {
-            Opening::Scene(scene) | Opening::Takes(scene, _) => &scene.model,
-            Opening::File(file, _) => &file.scene.model,
-        }
+        &self.scene.model
     }
 
     /// Opens a built-in scene by its name.
@@ -81,19 +101,22 @@ impl Opening {
         let size = name.split_once(':').and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
         Opening::check_size(size.unwrap_or(0))?;
         let scene = Scene::parse(name).map_err(|e| (e.code().to_owned(), e.to_string()))?;
-        Opening::checked(scene).map(Opening::Scene)
+        Opening::of_scene(scene).checked()
     }
 
-    /// Opens the bytes of a file that was sent: a character (.glb, or .gltf with its data inside) or takes. `name` is that of the file.
-    pub(crate) fn bytes(name: &str, bytes: &[u8]) -> Result<Opening, (String, String)> {
+    /// Opens the bytes of a file that was sent: a character (.glb, or .gltf with its data inside) or takes. `name` is that of the file. Takes
+    /// of a character need its file again: a copy is kept in `folder`.
+    pub(crate) fn bytes(name: &str, bytes: &[u8], folder: Option<&Folder>) -> Result<Opening, (String, String)> {
         if !bytes.starts_with(b"glTF") && !bytes.trim_ascii_start().starts_with(b"{") {
             return Opening::takes(bytes);
         }
-        let told = |e: FileError| (e.code.to_owned(), e.to_string());
         let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
         let imported = character.imported(name).map_err(told)?;
-        Opening::check_size(imported.scene.model.bodies().len())?;
-        Ok(Opening::File(Box::new(imported), Some(Box::new(character))))
+        let recipe = match folder.map(|folder| folder.keep_file(name, bytes)) {
+            Some(Ok(path)) => Recipe::of_file(&path.to_string_lossy()),
+            _ => Recipe::new(name),
+        };
+        Opening::of_file(Made { recipe, imported, character: Some(character) }).checked()
     }
 
     /// Opens the bytes of a `.take` file.
@@ -101,17 +124,19 @@ impl Opening {
         Opening::of(file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?)
     }
 
-    /// Opens takes with the scene that they name.
-    pub(crate) fn of(file: TakeFile) -> Result<Opening, (String, String)> {
-        let Opening::Scene(scene) = Opening::scene(file.timeline.scene())? else {
-            unreachable!("a scene was asked for")
-        };
-        Ok(Opening::Takes(scene, file))
+    /// Opens takes with the scene or the file that they name.
+    pub(crate) fn of(takes: TakeFile) -> Result<Opening, (String, String)> {
+        let recipe = Recipe::parse(takes.timeline.scene()).map_err(told)?;
+        if recipe.file().is_none() {
+            return Ok(Opening::scene(&recipe.source)?.with_takes(takes));
+        }
+        let made = recipe.make_for(&takes.timeline, None).map_err(told)?;
+        Opening::of_file(made).with_takes(takes).checked()
     }
 
-    fn checked(scene: Scene) -> Result<Scene, (String, String)> {
-        Opening::check_size(scene.model.bodies().len())?;
-        Ok(scene)
+    fn checked(self) -> Result<Opening, (String, String)> {
+        Opening::check_size(self.scene.model.bodies().len())?;
+        Ok(self)
     }
 
     fn check_size(bodies: usize) -> Result<(), (String, String)> {
@@ -123,10 +148,17 @@ impl Opening {
     }
 }
 
+/// What is wrong with a file, as code and text.
+fn told(error: FileError) -> (String, String) {
+    (error.code.to_owned(), error.to_string())
+}
+
 /// What reaches the simulation.
 pub(crate) enum Command {
     /// A client asks for something; refusals go back to it alone.
     Ask { client: u64, request: Request, reply: mpsc::Sender<String> },
+    /// A client has come: who looks sees the scene from its start.
+    Come,
     /// A client is gone: its pulls end.
     Gone { client: u64 },
     /// A copy of the takes.
@@ -139,6 +171,9 @@ pub(crate) enum Command {
     Examined { generation: u32, diagnosis: Box<Diagnosis> },
     /// The studio ends. Tells whether a journal is left behind.
     Close(oneshot::Sender<Closed>),
+    /// A mistake of our own.
+    #[cfg(test)]
+    Stumble,
 }
 
 /// What a copy is for.
@@ -167,6 +202,8 @@ pub enum Closed {
     Clean,
     /// There were takes that had not been saved: the journal keeps them, and the next studio offers them.
     Kept,
+    /// There were such takes, and the last of them could not be written to the journal.
+    Lost,
 }
 
 /// What a studio needs besides what it opens.
@@ -196,7 +233,6 @@ pub(crate) fn start(
     let (scene_out, scene) = watch::channel(Utf8Bytes::default());
     let (status_out, status) = watch::channel(Utf8Bytes::default());
     let (frame_out, frame) = watch::channel(Bytes::new());
-    let of_a_file = matches!(opening, Opening::File(..));
     let stage = Stage::open(opening, &desk.build, 0)?;
     let mut simulation = Simulation {
         playing: stage.stored.is_none(),
@@ -208,7 +244,7 @@ pub(crate) fn start(
         journal: desk.folder.map(Journal::start),
         orphans: (0..).zip(desk.orphans).collect(),
         unwritten: true,
-        touched: false,
+        watched: false,
         speed: 1.0,
         notice: None,
         commands: commands.downgrade(),
@@ -216,15 +252,13 @@ pub(crate) fn start(
         status_out,
         frame_out,
     };
-    if of_a_file {
-        simulation.examine();
-    }
+    simulation.examine();
     simulation.publish_all();
     simulation.tell_if_stored();
     simulation.greet();
     std::thread::Builder::new()
         .name("simulation".into())
-        .spawn(move || simulation.run(inbox, runtime))
+        .spawn(move || simulation.live(inbox, &runtime))
         .expect("a thread can be started");
     Ok((commands, Published { scene, status, frame }))
 }
@@ -243,9 +277,9 @@ struct Simulation {
     orphans: BTreeMap<u32, Orphan>,
     /// Something happened that the journal does not hold yet.
     unwritten: bool,
-    /// Something was done by hand that has not been saved.
-    touched: bool,
     playing: bool,
+    /// Somebody has come to look: until then nothing moves.
+    watched: bool,
     /// Simulated per real time, as wished.
     speed: f64,
     notice: Option<Notice>,
@@ -261,6 +295,8 @@ struct Stage {
     generation: u32,
     scene: Arc<Scene>,
     dress: Dress,
+    /// How the scene is made again; takes keep it.
+    recipe: Recipe,
     /// What the doctor says of the model, once it has looked.
     diagnosis: Option<Diagnosis>,
     work: Work,
@@ -308,6 +344,10 @@ struct Stage {
     budget: Option<Budget>,
     /// What undoing the stage as a whole would undo, unless it is the opening of its scene.
     begun_by: Option<String>,
+    /// What was done by hand and has not been saved.
+    unsaved: Unsaved,
+    /// The number under which its journal was put aside with it.
+    put_aside: Option<u32>,
     /// What is to be said when the scene is first shown.
     greeting: Option<String>,
     report: Report,
@@ -319,11 +359,48 @@ struct Stage {
     culprit: Option<BodyId>,
 }
 
+/// What was done by hand and has not been saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unsaved {
+    Nothing,
+    /// The bones of the character; a stage that goes on with them has them too.
+    Rig,
+    /// Something in the takes.
+    Takes,
+}
+
 /// Why a request was refused: code and text.
 type Refused = (&'static str, String);
 
 impl Simulation {
-    fn run(mut self, mut inbox: mpsc::Receiver<Command>, runtime: tokio::runtime::Handle) {
+    /// Runs until the studio ends. A mistake of our own pauses the run and is told; nothing that was recorded is lost by it.
+    fn live(mut self, mut inbox: mpsc::Receiver<Command>, runtime: &tokio::runtime::Handle) {
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(&mut inbox, runtime))) {
+            // What it was about is told, if that can be done; the state is that of the last recorded step.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.stumble(&*panic)));
+        }
+    }
+
+    /// After a mistake of our own: back to the last recorded step, paused, with scratch that knows nothing of the mistake.
+    fn stumble(&mut self, panic: &(dyn Any + Send)) {
+        (self.playing, self.unwritten) = (false, false); // until something else is asked for
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = format!(
+            "A fault in supple itself: {}. The run is paused; what was recorded is there. Save it, and please report what led to this.",
+            text.unwrap_or("no details")
+        );
+        self.tell("error", text);
+        let stage = &mut self.stage;
+        stage.work = watched(&stage.scene.model);
+        let end = stage.timeline.takes()[stage.take].end();
+        if let Err(error) = stage.go_to(stage.take, end) {
+            self.tell("error", error.to_string());
+        }
+        self.publish_frame();
+        self.unwritten = true;
+    }
+
+    fn run(&mut self, inbox: &mut mpsc::Receiver<Command>, runtime: &tokio::runtime::Handle) {
         let mut due = Instant::now(); // when the next step should be done
         let mut write_due = Instant::now(); // when the journal should be written
         let mut shown = Instant::now();
@@ -331,7 +408,7 @@ impl Simulation {
         loop {
             // Waits for a command until the next step or piece of the journal is due; a paused run may wait for nothing else.
             let next_write = (self.unwritten && self.journal.is_some()).then_some(write_due);
-            let next_step = self.playing.then_some(due);
+            let next_step = self.is_running().then_some(due);
             let first = match next_step.into_iter().chain(next_write).min() {
                 Some(next) => {
                     let wait = next.saturating_duration_since(Instant::now());
@@ -347,7 +424,7 @@ impl Simulation {
                 }
             };
             let rest = std::iter::from_fn(|| inbox.try_recv().ok());
-            let was_playing = self.playing;
+            let was_running = self.is_running();
             let mut heard = false;
             for command in first.into_iter().chain(rest.take(COMMANDS_A_STEP)) {
                 if let Command::Close(reply) = command {
@@ -358,7 +435,7 @@ impl Simulation {
                 heard = true;
                 self.unwritten = true;
             }
-            if self.playing && !was_playing {
+            if self.is_running() && !was_running {
                 due = Instant::now();
                 pace = Pace::new(self.stage.now.state.time);
             }
@@ -369,7 +446,7 @@ impl Simulation {
                 self.write_journal();
                 write_due = Instant::now() + JOURNAL_INTERVAL;
             }
-            if self.playing && Instant::now() >= due {
+            if self.is_running() && Instant::now() >= due {
                 self.advance();
                 self.unwritten = true;
                 let now = Instant::now();
@@ -386,6 +463,10 @@ impl Simulation {
             }
         }
         self.close();
+    }
+
+    fn is_running(&self) -> bool {
+        self.playing && self.watched
     }
 
     /// Does a step; one that fails pauses the run and tells why.
@@ -431,13 +512,14 @@ impl Simulation {
                     let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
                 }
             },
+            Command::Come => self.watched = true,
             Command::Gone { client } => self.stage.let_go(|(owner, _)| owner == client),
             Command::Copy(purpose, reply) => {
                 let Stage { scene, timeline, take, dress, .. } = &self.stage;
                 let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
                 let _ = reply.send(Copied { scene, timeline, take: *take, build, character: dress.character.clone() });
                 if purpose == Purpose::Save {
-                    self.touched = false;
+                    self.stage.unsaved = Unsaved::Nothing;
                 }
             }
             Command::Rig(reply) => {
@@ -455,19 +537,19 @@ impl Simulation {
                 let _ = reply.send(self.open(*opening));
             }
             Command::Close(_) => unreachable!("heard before"),
+            #[cfg(test)]
+            Command::Stumble => panic!("as the test asks"),
         }
     }
 
     fn open(&mut self, opening: Opening) -> Result<(), (String, String)> {
-        let (from_file, of_a_file) = (matches!(opening, Opening::Takes(..)), matches!(opening, Opening::File(..)));
+        let recorded = opening.takes.is_some();
         let stage = Stage::open(opening, &self.build, self.generations + 1)
             .map_err(|e| (e.code().to_owned(), e.to_string()))?;
         self.generations += 1;
-        self.playing = !from_file;
+        self.playing = !recorded;
         self.put_aside(stage);
-        if of_a_file {
-            self.examine();
-        }
+        self.examine();
         self.publish_all();
         self.tell_if_stored();
         self.greet();
@@ -481,7 +563,7 @@ impl Simulation {
             return Err(("studio/value", "the scene is no character of a file: it has no bones to change".into()));
         };
         character.change(bone, change).map_err(|what| ("studio/value", format!("{bone}: {what}")))?;
-        let name = stage.scene.name.clone();
+        let name = stage.scene.name.trim_end_matches(" (mended)").to_owned();
         let told = |e: FileError| ("studio/value", e.to_string());
         let mut file = character.imported(&name).map_err(told)?;
         if let Some((_, clip)) = name.rsplit_once('#')
@@ -495,11 +577,14 @@ impl Simulation {
         let Input { targets, wrenches, joints, .. } = std::mem::take(&mut file.scene.input);
         file.scene.input = Input { targets, wrenches, joints, ..stage.settings.clone() };
         let (hold, script, pins) = (stage.hold, stage.script, stage.pins.clone());
+        let mut recipe = stage.recipe.clone();
+        recipe.changes.bones.push(ChangedBone { bone: bone.to_owned(), change: change.clone() });
+        recipe.changes.mended = 0; // remedies are those of a model that is no more
         let playing = self.playing;
-        self.open(Opening::File(Box::new(file), Some(Box::new(character))))
-            .map_err(|(_, text)| ("studio/value", text))?;
+        let opening = Opening::of_file(Made { recipe, imported: file, character: Some(character) });
+        self.open(opening).map_err(|(_, text)| ("studio/value", text))?;
         self.playing = playing;
-        self.touched = true;
+        self.stage.unsaved = Unsaved::Rig;
         (self.stage.hold, self.stage.script, self.stage.pins) = (hold, script, pins);
         self.stage.begun_by = Some(format!("change of {bone}"));
         Ok(())
@@ -507,7 +592,9 @@ impl Simulation {
 
     fn answer(&mut self, client: u64, request: Request) -> Result<Told, Refused> {
         let bad = |what: String| Err(("studio/value", what));
-        self.touched |= request.is_by_hand();
+        if request.is_by_hand() {
+            self.stage.unsaved = Unsaved::Takes;
+        }
         match request {
             Request::Play => self.playing = true,
             Request::Pause => self.playing = false,
@@ -552,7 +639,7 @@ impl Simulation {
             Request::Redo => self.redo()?,
             Request::Recover { journal } => self.recover(journal)?,
             Request::Discard { journal } => self.discard(journal)?,
-            Request::Set(change) => self.stage.set(change)?,
+            Request::Set(change) => self.stage.set(change.whole(|| self.stage.control_told()))?,
             Request::Drag { pointer, body, point, target, rotation, strength } => {
                 let owner = (client, pointer);
                 return self.stage.drag(owner, body, point.into(), target.into(), rotation, strength);
@@ -703,26 +790,18 @@ impl Pace {
 
 impl Stage {
     fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
+        let Opening { mut scene, dress, recipe, takes } = opening;
         let mut greeting = None;
-        let mut dress = Dress::default();
-        let (scene, timeline, take, stored) = match opening {
-            Opening::Scene(scene) => {
+        let (timeline, take, stored) = match takes {
+            None => {
                 let (state, said) = posing::start(&scene);
                 greeting = said;
-                let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
-                (scene, timeline, 0, None)
+                (Timeline::new(&recipe.to_string(), &scene.model, &state, &scene.input), 0, None)
             }
-            Opening::File(file, character) => {
-                let Imported { scene, meshes, notes, .. } = *file;
-                dress = Dress { meshes, notes, character: character.map(|c| *c) };
-                let (state, said) = posing::start(&scene);
-                greeting = said;
-                let timeline = Timeline::new(&scene.name, &scene.model, &state, &scene.input);
-                (scene, timeline, 0, None)
-            }
-            Opening::Takes(scene, file) => {
-                let stored = why_stored(&scene, &file, build);
-                (scene, file.timeline, file.current, stored)
+            Some(file) => {
+                scene.name = recipe.shown().to_owned();
+                let stored = why_stored(&scene, &recipe, &file, build);
+                (file.timeline, file.current, stored)
             }
         };
         timeline.check_bodies(&scene.model)?;
@@ -755,6 +834,8 @@ impl Stage {
             moved_by: posing::moving_solver(&scene),
             budget: None,
             begun_by: None,
+            unsaved: Unsaved::Nothing,
+            put_aside: None,
             greeting,
             report: Report::default(),
             step_micros: 0.0,
@@ -764,6 +845,7 @@ impl Stage {
             culprit: None,
             scene: Arc::new(scene),
             dress,
+            recipe,
             diagnosis: None,
         };
         stage.go_to(take, stage.timeline.takes()[take].end())?;
@@ -869,10 +951,7 @@ impl Stage {
         self.touch_skin();
     }
 
-    fn set(&mut self, mut change: Change) -> Result<(), Refused> {
-        if let Some(directs) = change.directs.take() {
-            change.control = Some(Box::new(directs.of(self.control_told())));
-        }
+    fn set(&mut self, change: Change) -> Result<(), Refused> {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
         let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, control, .. } =
             &change;

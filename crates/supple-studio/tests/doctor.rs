@@ -7,6 +7,7 @@ use serde_json::json;
 use std::path::Path;
 use supple_assets::mjcf;
 use supple_assets::robot::{Base, build};
+use supple_assets::{Made, Recipe};
 use supple_studio::Opening;
 
 /// Two boxes that overlap, one inside the other by half.
@@ -20,7 +21,8 @@ async fn faults_of_a_file_are_told_and_mended() {
     let path = Path::new("boxes.xml");
     let robot = mjcf::parse(path, OVERLAPPING).unwrap();
     let imported = build(path, &robot, Base::Fixed).unwrap().imported(path, &robot);
-    let (address, _) = run(Opening::File(Box::new(imported), None), "test", None);
+    let (address, _) =
+        run(Opening::of_file(Made { recipe: Recipe::new("broken.xml"), imported, character: None }), "test", None);
     let mut client = Client::connect(&address).await;
     let told = client.status_where(|status| !status["doctor"].is_null()).await;
     assert_eq!(told["doctor"]["findings"][0]["code"], "doctor/overlap", "{}", told["doctor"]);

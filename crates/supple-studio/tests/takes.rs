@@ -2,73 +2,12 @@
 
 mod common;
 
-use common::{Client, Frame, ask, run, start};
+use common::{Client, ask, find_unfinished, folder, journal_where, journals_become, paused, run, saved, seek, start};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use supple::timeline::file::{self, TakeFile};
 use supple::timeline::{Fork, Playback};
 use supple::{Scene, Work};
 use supple_studio::{Opening, Settings, Studio};
-
-/// A folder of this test's own, empty.
-fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("supple-test-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn journals(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.extension().is_some_and(|e| e == "journal") && !path.ends_with("my.journal")).collect()
-}
-
-async fn saved(address: &str) -> TakeFile {
-    let (status, bytes) = ask(address, "GET", "/take", b"").await;
-    assert_eq!(status, 200);
-    file::read(&bytes).unwrap()
-}
-
-/// Connects, pauses and does steps; returns the step that it stands at, too.
-async fn paused(address: &str, steps: u32) -> (Client, u32) {
-    let mut client = Client::connect(address).await;
-    client.say(json!({"type": "pause"})).await;
-    let mut step = client.frame_where(|frame| !frame.playing()).await.step();
-    if steps > 0 {
-        client.say(json!({"type": "step", "count": steps})).await;
-        step = client.frame_where(|frame| frame.step() == step + steps).await.step();
-    }
-    (client, step)
-}
-
-/// Waits until there are so many journals.
-async fn journals_become(folder: &Path, count: usize) {
-    let start = Instant::now();
-    while journals(folder).len() != count {
-        assert!(start.elapsed() < common::PATIENCE, "{:?}", journals(folder));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Starts studios until one finds a session that did not finish: the one that left it may take a moment to end.
-async fn find_unfinished(folder: &Path) -> Studio {
-    let start = Instant::now();
-    loop {
-        let settings = Settings { port: Some(0), build: "test".into(), journal: Some(folder.to_owned()) };
-        let studio = Studio::bind(Opening::scene("pendulum").unwrap(), settings).unwrap();
-        if !studio.unfinished().is_empty() {
-            return studio;
-        }
-        assert!(start.elapsed() < common::PATIENCE, "the studio before did not end");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-async fn seek(client: &mut Client, take: u32, step: u32) -> Frame {
-    client.say(json!({"type": "seek", "take": take, "step": step})).await;
-    client.frame_where(|frame| frame.step() == step && frame.u32(24) == take).await
-}
 
 /// Every step of every take of a file, done again from the start of the scene, has the recorded hash.
 fn assert_done_again(file: &TakeFile) {
@@ -280,7 +219,7 @@ async fn a_take_of_another_build_is_shown_as_stored() {
     }
     forged.model = builder.build().unwrap();
     forged.state = forged.model.start();
-    let (address, _task) = run(Opening::Takes(forged, other), "test", None);
+    let (address, _task) = run(Opening::of_scene(forged).with_takes(other), "test", None);
     let mut client = Client::connect(&address).await;
     assert!(client.told("status").await["stored"].as_str().unwrap().contains("model"));
     seek(&mut client, 0, 77).await;
@@ -291,22 +230,6 @@ async fn a_take_of_another_build_is_shown_as_stored() {
     client.say(json!({"type": "play"})).await;
     let status = client.status_where(|status| status["notice"]["level"] == "error").await;
     assert!(status["notice"]["text"].as_str().unwrap().contains("not resumed"), "{status}");
-}
-
-/// Waits until a journal can be read and holds this.
-async fn journal_where(folder: &Path, holds: impl Fn(&TakeFile) -> bool) -> TakeFile {
-    let start = Instant::now();
-    loop {
-        for path in journals(folder) {
-            if let Ok(recovered) = file::recover(&std::fs::read(path).unwrap())
-                && holds(&recovered.file)
-            {
-                return recovered.file;
-            }
-        }
-        assert!(start.elapsed() < common::PATIENCE, "no such journal came");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,10 +244,7 @@ async fn the_journal_follows_and_a_clean_end_leaves_none() {
     let second = Studio::bind(Opening::scene("hand").unwrap(), settings()).unwrap();
     assert!(second.unfinished().is_empty());
     drop(second);
-    // Also while paused an edit reaches the journal; another scene replaces what it holds.
-    client.say(json!({"type": "pause"})).await;
-    client.say(json!({"type": "rename", "take": 0, "name": "kept"})).await;
-    journal_where(&folder, |file| file.timeline.takes()[0].name == "kept").await;
+    // Another scene replaces what it holds.
     client.say(json!({"type": "open", "scene": "pendulum"})).await;
     journal_where(&folder, |file| file.timeline.scene() == "pendulum").await;
     journals_become(&folder, 1).await;
@@ -332,6 +252,70 @@ async fn the_journal_follows_and_a_clean_end_leaves_none() {
     drop(client);
     task.abort();
     journals_become(&folder, 0).await;
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_makes_room_for_another_scene_is_kept() {
+    let folder = folder("aside");
+    let (address, task) = run(Opening::scene("robot").unwrap(), "test", Some(&folder));
+    let (mut client, step) = paused(&address, 10).await;
+    // Also while paused an edit reaches the journal.
+    client.say(json!({"type": "rename", "take": 0, "name": "kept"})).await;
+    journal_where(&folder, |file| file.timeline.takes()[0].name == "kept").await;
+    // What is done last, and at once followed by another scene, is in the journal that stays beside that of the other scene.
+    client.say(json!({"type": "rename", "take": 0, "name": "kept to the last"})).await;
+    client.say(json!({"type": "open", "scene": "pendulum"})).await;
+    journal_where(&folder, |file| file.timeline.scene() == "pendulum").await;
+    journals_become(&folder, 2).await;
+    let last = |file: &TakeFile| file.timeline.takes()[0].name == "kept to the last";
+    journal_where(&folder, last).await;
+    // It comes back by undoing, with one journal; and makes room again.
+    client.say(json!({"type": "undo"})).await;
+    journals_become(&folder, 1).await;
+    journal_where(&folder, last).await;
+    client.say(json!({"type": "redo"})).await;
+    journals_become(&folder, 2).await;
+    client.say(json!({"type": "open", "scene": "hand"})).await;
+    journal_where(&folder, |file| file.timeline.scene() == "hand").await;
+    journals_become(&folder, 2).await;
+    // Of all scenes the one that was worked on is offered.
+    drop(client);
+    task.abort();
+    let studio = find_unfinished(&folder).await;
+    let offered: Vec<_> = studio.unfinished().iter().map(|line| (line.scene.clone(), line.steps)).collect();
+    assert_eq!(offered, [("robot".to_owned(), u64::from(step))]);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_recovered_outlives_an_end_at_once() {
+    let folder = folder("at-once");
+    let (address, task) = run(Opening::scene("robot").unwrap(), "test", Some(&folder));
+    let (mut client, _) = paused(&address, 20).await;
+    client.say(json!({"type": "rename", "take": 0, "name": "mine"})).await;
+    client.status_where(|status| status["takes"][0]["name"] == "mine").await;
+    drop(client);
+    task.abort();
+    // Recovered and ended before a journal of its own was due; recovered, left for another scene and ended.
+    for other in [None, Some("hand")] {
+        let studio = find_unfinished(&folder).await;
+        assert_eq!(studio.unfinished().len(), 1);
+        let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let task = tokio::spawn(async { studio.run().await.unwrap() });
+        let mut client = Client::connect(&address).await;
+        let offered = client.told("status").await["journals"].clone();
+        client.say(json!({"type": "recover", "journal": offered[0]["journal"]})).await;
+        client.status_where(|status| status["takes"][0]["name"] == "mine").await;
+        if let Some(scene) = other {
+            client.say(json!({"type": "open", "scene": scene})).await;
+            client.status_where(|status| status["undo"] == format!("open {scene}")).await;
+        }
+        drop(client);
+        task.abort();
+    }
+    let studio = find_unfinished(&folder).await;
+    assert_eq!(studio.unfinished().iter().map(|line| line.scene.as_str()).collect::<Vec<_>>(), ["robot"]);
     let _ = std::fs::remove_dir_all(&folder);
 }
 

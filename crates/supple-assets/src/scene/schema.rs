@@ -1,7 +1,7 @@
 //! A scene file as it is written: TOML. The comments become the descriptions of its JSON schema.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -69,7 +69,7 @@ pub(crate) struct CharacterEdit {
 }
 
 /// What is changed of a bone.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoneChange {
     /// Mass in kg.
@@ -159,7 +159,7 @@ pub(crate) struct KeyframeEdit {
 }
 
 /// A kind of joint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JointKind {
     /// About one axis.

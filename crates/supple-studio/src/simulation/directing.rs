@@ -160,7 +160,7 @@ impl Stage {
         told.keyframes.retain(|key| key.time != time);
         told.keyframes.push(KeyTold { time, positions: coordinates.positions });
         told.keyframes.sort_by(|a, b| a.time.total_cmp(&b.time));
-        self.set(Change { control: Some(Box::new(told)), ..Change::default() })
+        self.set(Change::of_control(told))
     }
 
     /// Takes a keyframe away.
@@ -173,7 +173,7 @@ impl Stage {
         if told.keyframes.is_empty() && told.mode == ModeTold::Keyframes {
             told.mode = ModeTold::Goals;
         }
-        self.set(Change { control: Some(Box::new(told)), ..Change::default() })
+        self.set(Change::of_control(told))
     }
 }
 

@@ -2,16 +2,18 @@
 
 use super::{Command, Opening, Refused, Simulation};
 use crate::protocol::{DoctorLine, FindingLine};
-use supple::{Input, Scene};
-use supple_assets::doctor::{Finding, examine, mend};
+use supple_assets::doctor::{Finding, examine, mended};
 
 fn finding(f: &Finding) -> FindingLine<'_> {
     FindingLine { code: f.cause.code(), part: &f.part, what: &f.what, remedy: &f.remedy }
 }
 
 impl Simulation {
-    /// Lets the doctor look at the model of the present stage in a thread of its own: the picture does not wait for it.
+    /// Lets the doctor look at the model that a file gave to the present stage, in a thread of its own: the picture does not wait for it.
     pub(super) fn examine(&self) {
+        if self.stage.recipe.file().is_none() {
+            return; // only files are ill
+        }
         let (scene, generation, commands) = (self.stage.scene.clone(), self.stage.generation, self.commands.clone());
         let look = move || {
             let diagnosis = Box::new(examine(&scene.model, &scene.input));
@@ -38,26 +40,13 @@ impl Simulation {
             return Err(("studio/value", "the doctor has found nothing to mend".into()));
         };
         let old = &self.stage.scene;
-        let model = mend(&old.model, &diagnosis.findings).map_err(|e| ("studio/value", e.to_string()))?;
-        // Joints, trackers and bodies may have gone: what names them stays only where all are there.
-        let same = model.bodies().len() == old.model.bodies().len()
-            && model.joints().len() == old.model.joints().len()
-            && model.trackers().len() == old.model.trackers().len();
-        let input = match same {
-            true => old.input.clone(),
-            false => Input { gravity: old.input.gravity, contacts: old.input.contacts, ..Input::default() },
-        };
-        let state = model.start();
-        let name = format!("{} (mended)", old.name.trim_end_matches(" (mended)"));
+        let scene = mended(old, &diagnosis.findings).map_err(|e| ("studio/value", e.to_string()))?;
         let mut dress = self.stage.dress.clone();
-        if !same {
+        if scene.model.bodies().len() != old.model.bodies().len() {
             dress.meshes.clear();
         }
-        let scene = Scene::from_parts(name, model, state, input);
-        self.open(Opening::Scene(scene)).map_err(|(_, text)| ("studio/value", text))?;
-        self.stage.dress = dress;
-        self.examine();
-        self.publish_all();
-        Ok(())
+        let mut recipe = self.stage.recipe.clone();
+        recipe.changes.mended += 1;
+        self.open(Opening { scene, dress, recipe, takes: None }).map_err(|(_, text)| ("studio/value", text))
     }
 }

@@ -18,9 +18,12 @@ pub(super) enum Moved {
 }
 
 /// Why recorded steps are shown as stored and not computed again; `None` when they can be computed.
-pub(super) fn why_stored(scene: &Scene, file: &TakeFile, build: &str) -> Option<String> {
+pub(super) fn why_stored(scene: &Scene, recipe: &Recipe, file: &TakeFile, build: &str) -> Option<String> {
     if !file.timeline.is_of(&scene.model) {
-        return Some("the model of its scene has changed since it was recorded".into());
+        return Some(match recipe.file() {
+            Some(path) => format!("{} has changed since it was recorded: put the file back as it was", path.display()),
+            None => "the model of its scene has changed since it was recorded".into(),
+        });
     }
     (file.build != build).then(|| format!("it was recorded by another build ({})", file.build))
 }
@@ -40,6 +43,7 @@ impl Simulation {
 
     /// Another stage takes the place of the present one, which can be brought back by undoing.
     pub(super) fn put_aside(&mut self, stage: Stage) {
+        self.leave_stage(stage.recipe.goes_on_from(&self.stage.recipe));
         let mut before = std::mem::replace(&mut self.stage, stage);
         let lost = before.history.drop_undone();
         before.timeline.forget(&lost);
@@ -50,16 +54,25 @@ impl Simulation {
         while self.earlier.len() > count || held(&self.earlier) > bytes {
             self.earlier.remove(0);
         }
-        self.begin_stage();
-        self.touched = false;
+        self.unwritten = true;
     }
 
-    /// A stage was exchanged: the journal holds the present one only.
-    fn begin_stage(&mut self) {
-        if let Some(journal) = &mut self.journal {
+    /// Another stage is to take the place of the present one, whose journal is kept if it holds what was not saved. `carried`: the other one has
+    /// its bones as they were changed.
+    fn leave_stage(&mut self, carried: bool) {
+        let Some(journal) = &mut self.journal else { return };
+        let Stage { timeline, take, unsaved, generation, put_aside, .. } = &mut self.stage;
+        let kept = match unsaved {
+            Unsaved::Nothing => false,
+            Unsaved::Rig => !carried,
+            Unsaved::Takes => true,
+        };
+        if kept {
+            journal.put_aside(*generation, timeline, *take, &self.build);
+            *put_aside = Some(*generation);
+        } else {
             journal.begin_anew();
         }
-        self.unwritten = true;
     }
 
     /// What undo and redo would do.
@@ -73,6 +86,7 @@ impl Simulation {
 
     pub(super) fn undo(&mut self) -> Result<(), Refused> {
         if let Some(edit) = self.stage.history.pop_done() {
+            self.stage.unsaved = Unsaved::Takes;
             if self.stage.revert(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
@@ -87,6 +101,7 @@ impl Simulation {
 
     pub(super) fn redo(&mut self) -> Result<(), Refused> {
         if let Some(edit) = self.stage.history.pop_undone() {
+            self.stage.unsaved = Unsaved::Takes;
             if self.stage.repeat(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
@@ -105,8 +120,12 @@ impl Simulation {
         stage.generation = self.generations;
         stage.let_go(|_| true);
         self.playing = false;
+        self.leave_stage(stage.recipe.goes_on_from(&self.stage.recipe));
         let before = std::mem::replace(&mut self.stage, stage);
-        self.begin_stage();
+        if let (Some(number), Some(journal)) = (self.stage.put_aside.take(), &mut self.journal) {
+            journal.take_up(number);
+        }
+        self.unwritten = true;
         self.publish_all();
         before
     }
@@ -127,9 +146,14 @@ impl Simulation {
     /// Ends the journal: it is kept when it holds something made by hand that was not saved.
     pub(super) fn close(&mut self) -> Closed {
         let Some(journal) = self.journal.take() else { return Closed::Clean };
-        let Stage { timeline, take, .. } = &self.stage;
-        journal.end(self.touched.then_some((timeline, *take, &self.build)));
-        if self.touched { Closed::Kept } else { Closed::Clean }
+        let Stage { timeline, take, unsaved, .. } = &self.stage;
+        let kept = (*unsaved != Unsaved::Nothing).then_some((timeline, *take, &*self.build));
+        let others = self.earlier.iter().chain(&self.later).any(|stage| stage.put_aside.is_some());
+        match (kept.is_some() || others, journal.end(kept)) {
+            (false, _) => Closed::Clean,
+            (true, true) => Closed::Kept,
+            (true, false) => Closed::Lost,
+        }
     }
 
     pub(super) fn journals_told(&self) -> Vec<JournalLine<'_>> {
@@ -157,7 +181,7 @@ impl Simulation {
         let file = orphan.read().map_err(|text| ("studio/journal", text))?;
         let opening = Opening::of(file).map_err(|(_, text)| ("studio/journal", text))?;
         self.open(opening).map_err(|(_, text)| ("studio/journal", text))?;
-        self.touched = true; // it was never saved
+        self.stage.unsaved = Unsaved::Takes; // it was never saved
         let orphan = self.orphans.remove(&journal).expect("it was just read");
         if let Some(journal) = &mut self.journal {
             journal.take_over(orphan);
@@ -445,7 +469,6 @@ impl Stage {
             hold: change.hold.map(|_| self.hold),
             pose: change.pose.map(|_| self.is_posing()),
             budget: change.budget.map(|_| self.budget_micros()),
-            directs: None,
             control: change.control.as_ref().map(|_| Box::new(self.control_told())),
             joints: change.joints.iter().map(joint).collect(),
         }
@@ -465,7 +488,6 @@ impl Stage {
             hold,
             pose,
             budget,
-            directs: _,
             control,
             joints,
         } = change;
@@ -513,7 +535,6 @@ impl Stage {
             hold,
             pose,
             budget,
-            directs: _,
             control,
             joints,
         } = change;

@@ -2,9 +2,10 @@
 #![allow(dead_code)] // each test uses its part
 
 use futures_util::{SinkExt, StreamExt};
-use serde_json::Value;
-use std::path::Path;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use supple::timeline::file::{self, TakeFile};
 use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -141,5 +142,80 @@ impl Frame {
     /// Everything that moves, without the figures.
     pub(crate) fn poses(&self) -> &[u8] {
         &self.0[self.head()..self.head() + 28 * self.bodies()]
+    }
+}
+
+/// A folder of this test's own, empty.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("supple-test-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+pub(crate) fn journals(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|e| e == "journal") && !path.ends_with("my.journal")).collect()
+}
+
+pub(crate) async fn saved(address: &str) -> TakeFile {
+    let (status, bytes) = ask(address, "GET", "/take", b"").await;
+    assert_eq!(status, 200);
+    file::read(&bytes).unwrap()
+}
+
+/// Connects, pauses and does steps; returns the step that it stands at, too.
+pub(crate) async fn paused(address: &str, steps: u32) -> (Client, u32) {
+    let mut client = Client::connect(address).await;
+    client.say(json!({"type": "pause"})).await;
+    let mut step = client.frame_where(|frame| !frame.playing()).await.step();
+    if steps > 0 {
+        client.say(json!({"type": "step", "count": steps})).await;
+        step = client.frame_where(|frame| frame.step() == step + steps).await.step();
+    }
+    (client, step)
+}
+
+/// Waits until there are so many journals.
+pub(crate) async fn journals_become(folder: &Path, count: usize) {
+    let start = Instant::now();
+    while journals(folder).len() != count {
+        assert!(start.elapsed() < PATIENCE, "{:?}", journals(folder));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Starts studios until one finds a session that did not finish: the one that left it may take a moment to end.
+pub(crate) async fn find_unfinished(folder: &Path) -> Studio {
+    let start = Instant::now();
+    loop {
+        let settings = Settings { port: Some(0), build: "test".into(), journal: Some(folder.to_owned()) };
+        let studio = Studio::bind(Opening::scene("pendulum").unwrap(), settings).unwrap();
+        if !studio.unfinished().is_empty() {
+            return studio;
+        }
+        assert!(start.elapsed() < PATIENCE, "the studio before did not end");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub(crate) async fn seek(client: &mut Client, take: u32, step: u32) -> Frame {
+    client.say(json!({"type": "seek", "take": take, "step": step})).await;
+    client.frame_where(|frame| frame.step() == step && frame.u32(24) == take).await
+}
+
+/// Waits until a journal can be read and holds this.
+pub(crate) async fn journal_where(folder: &Path, holds: impl Fn(&TakeFile) -> bool) -> TakeFile {
+    let start = Instant::now();
+    loop {
+        for path in journals(folder) {
+            if let Ok(recovered) = file::recover(&std::fs::read(path).unwrap())
+                && holds(&recovered.file)
+            {
+                return recovered.file;
+            }
+        }
+        assert!(start.elapsed() < PATIENCE, "no such journal came");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -267,13 +267,16 @@ function setScene(message: SceneMessage): void {
   weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
   const box = figure.startBox();
   if (flesh) box.union(flesh.startBox());
+  // A creature that can be directed has room to jump, and is seen from the side: what the mouse does is then what it is led to.
+  const directed = message.scenes.some((line) => line.name === message.name.split(":")[0] && (line.takes?.length ?? 0) > 0);
+  if (directed) box.max.y = Math.max(box.max.y, box.min.y + 0.6 * box.getSize(new THREE.Vector3()).length());
   const ground = floorOf(message) ?? findGround(box);
   obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
   twins.begin(soft, obstacles.around(box), ground);
   soft?.accompany(figure.group.children, obstacles.group.children);
   if (!same) {
-    stage.fit(obstacles.around(box), ground);
+    stage.fit(obstacles.around(box), ground, directed ? "aside" : "above");
     touch.resize(0.08 * stage.radius);
     showTool();
   }
@@ -563,7 +566,7 @@ window.supple = {
     return soft && latest ? soft.shown(latest) : null;
   },
   get tool() {
-    return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible, told: touch.told };
+    return { tool: touch.tool, radius: touch.radius, press: touch.press, preview: touch.preview.visible };
   },
   obstacleAt: (obstacle: number) => obstacles?.placeOf(obstacle) ?? null,
   /** Where a vertex of the soft skin is drawn. */

@@ -96,7 +96,7 @@ export class Panel {
     put("gravity", -settings.gravity[1]);
     put("stiffness", logarithm(settings.stiffness_scale));
     put("damping", logarithm(settings.damping_scale));
-    put("dt", 1 / settings.dt);
+    put("dt", Math.round(1 / settings.dt));
     put("substeps", settings.substeps);
     element<HTMLSelectElement>("solver").value = settings.solver;
     element("solver-summary").textContent = this.scene?.solvers.find((line) => line.name === settings.solver)?.summary ?? "";
@@ -271,7 +271,10 @@ export class Panel {
     const say = (id: string, text: string) => (element(`${id}-value`).textContent = text);
     say("gravity", `${input("gravity").valueAsNumber.toFixed(2)} m/s²`);
     for (const id of ["stiffness", "damping", "strength"]) say(id, `× ${Number((10 ** input(id).valueAsNumber).toPrecision(2))}`);
-    say("dt", `1/${input("dt").value} s`);
+    // As it is, where the slider does not reach.
+    const dt = this.status && !input("dt").matches(":active") ? this.status.settings.dt : 1 / input("dt").valueAsNumber;
+    const rate = 1 / dt;
+    say("dt", Math.abs(rate - Math.round(rate)) < 1e-6 * rate ? `1/${Math.round(rate)} s` : figure(dt, "s"));
     say("substeps", input("substeps").value);
   }
 

@@ -17,7 +17,7 @@ interface Theme {
 const LIGHT_THEME: Theme = { top: 0xb9cbe0, horizon: 0xf1f3f6, floor: 0xd9dee5, line: 0x93a1b3, shadow: 0.24, sun: 2.5, rim: 0.7, fill: 1.6 };
 const DARK_THEME: Theme = { top: 0x0b0e13, horizon: 0x29313c, floor: 0x181d24, line: 0x6c7c92, shadow: 0.5, sun: 2.1, rim: 0.8, fill: 1.15 };
 /** From where a character is first seen, and which share of the picture it fills. */
-const HOME_SIDE = new THREE.Vector3(0.55, 0.38, 1).normalize();
+const SIDES = { above: new THREE.Vector3(0.55, 0.38, 1).normalize(), aside: new THREE.Vector3(0.12, 0.16, 1).normalize() };
 const ROOM = 0.86;
 /** How long the camera takes to come home [ms]; no time when less motion is asked for. */
 const HOMEWARD = 350;
@@ -94,7 +94,7 @@ export class Stage {
   }
 
   /** Fits camera, light and ground to a character in this box. */
-  fit(box: THREE.Box3, groundHeight: number): void {
+  fit(box: THREE.Box3, groundHeight: number, from: keyof typeof SIDES = "above"): void {
     const centre = box.getCenter(new THREE.Vector3());
     const radius = Math.max(0.5 * box.getSize(new THREE.Vector3()).length(), 1e-3);
     this.radius = radius;
@@ -126,28 +126,27 @@ export class Stage {
     (uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
 
     this.home.target.copy(centre);
-    this.home.position.copy(centre).addScaledVector(HOME_SIDE, this.distanceFor(box));
+    this.home.position.copy(centre).addScaledVector(SIDES[from], this.distanceFor(box, SIDES[from]));
     this.way = null;
     this.place(this.home.target, this.home.position);
   }
 
   /** How far from the box's centre the camera must stand to see all of it, with some room around. */
-  private distanceFor(box: THREE.Box3): number {
+  private distanceFor(box: THREE.Box3, side: THREE.Vector3): number {
     const centre = box.getCenter(new THREE.Vector3());
-    const right = new THREE.Vector3(0, 1, 0).cross(HOME_SIDE).normalize();
-    const up = HOME_SIDE.clone().cross(right);
+    const right = new THREE.Vector3(0, 1, 0).cross(side).normalize();
+    const up = side.clone().cross(right);
     const half = Math.tan(((this.camera.fov / 2) * Math.PI) / 180) * ROOM;
     const corner = new THREE.Vector3();
     let distance = this.radius;
     for (let k = 0; k < 8; k++) {
       corner.set(k & 1 ? box.max.x : box.min.x, k & 2 ? box.max.y : box.min.y, k & 4 ? box.max.z : box.min.z).sub(centre);
       const aside = Math.max(Math.abs(corner.dot(up)), Math.abs(corner.dot(right)) / this.camera.aspect);
-      distance = Math.max(distance, corner.dot(HOME_SIDE) + aside / half);
+      distance = Math.max(distance, corner.dot(side) + aside / half);
     }
     return distance;
   }
 
-  /** The whole character in view again. */
   /** Takes camera, light and ground along. */
   go(by: THREE.Vector3): void {
     const level = by.clone().setY(0);
@@ -161,6 +160,7 @@ export class Stage {
     this.touch();
   }
 
+  /** The whole character in view again. */
   goHome(): void {
     if (stillness.matches) return this.place(this.home.target, this.home.position);
     this.way = { since: performance.now(), target: this.controls.target.clone(), position: this.camera.position.clone() };

@@ -65,11 +65,6 @@ export class Touch {
     return this.held && this.tool === "grab" ? this.held : null;
   }
 
-  /** Whether the simulation was told where the mouse is: it is told once a drawn frame. */
-  get told(): boolean {
-    return !this.unsent;
-  }
-
   /** Whether a tool is in hand, so that bodies are not pulled. */
   get active(): boolean {
     return this.tool !== "pull" && this.surface !== null;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, placeOf, serve, steps, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -101,14 +101,12 @@ test("a finger pulls a body, and beside it turns the camera", async () => {
   const session = await context.newCDPSession(page);
   const touch = (type, ...points) =>
     session.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
-  const palm = () => page.evaluate(() => window.supple.screenOf(window.supple.bodyOf("palm")));
+  const palm = () => placeOf(page, "palm");
   const [x, y] = await palm();
   await touch("touchStart", [x, y]);
   for (let k = 1; k <= 5; k++) await touch("touchMove", [x - 30 * k, y]);
   await until(page, () => window.supple.frame.drags.some((drag) => drag.puller === 1));
-  const { step } = await page.evaluate(() => window.supple.frame);
-  for (let k = 0; k < 20; k++) await page.keyboard.press(".");
-  await until(page, (step) => window.supple.frame.step === step + 20, step);
+  await steps(page, 20);
   await until(page, (x) => window.supple.screenOf(window.supple.bodyOf("palm"))[0] < x - 10, x);
   await touch("touchEnd");
   await until(page, () => !window.supple.frame.drags.some((drag) => drag.puller === 1));
@@ -131,6 +129,7 @@ test("who asks for less motion meets a character at rest and a camera that does 
     await page.locator(".notice", { hasText: "less motion" }).waitFor();
     await page.locator("#view").focus();
     const place = () => page.evaluate(() => window.supple.screenOf(0));
+    await drawn(page);
     const home = await place();
     await page.keyboard.press("ArrowLeft");
     await until(page, ([x]) => Math.abs(window.supple.screenOf(0)[0] - x) > 1, home);

@@ -54,6 +54,36 @@ export async function visit(browser, address, options = {}) {
   return page;
 }
 
+/** Waits until what the page knows by now is drawn, and what hands did by now is sent: it does both once a drawn frame. Whatever is asked of the picture (`screenOf`,
+ * `marks`, words beside the slider of time) comes after this, and so does a step that is to follow a move of the mouse. */
+export function drawn(page) {
+  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** Goes to a step by the slider of time, which grows with what is drawn and is sent with what is drawn. */
+export async function goTo(page, step) {
+  await until(page, (step) => Number(document.getElementById("time").max) >= step, step);
+  await page.locator("#time").fill(String(step));
+  await drawn(page);
+  await until(page, (step) => window.supple.frame.step === step, step);
+  await drawn(page);
+}
+
+/** Does steps by the keyboard, after what hands did before. */
+export async function steps(page, count) {
+  await drawn(page);
+  const step = await page.evaluate(() => window.supple.frame.step);
+  for (let k = 0; k < count; k++) await page.keyboard.press(".");
+  await until(page, (step) => window.supple.frame.step === step, step + count);
+  await drawn(page);
+}
+
+/** Where a body is in the window, as drawn by now. */
+export async function placeOf(page, name) {
+  await drawn(page);
+  return page.evaluate((name) => window.supple.screenOf(window.supple.bodyOf(name)), name);
+}
+
 /** Waits until something holds in the page. */
 export function until(page, holds, argument) {
   return page.waitForFunction(holds, argument, { timeout: PATIENCE, polling: 50 });

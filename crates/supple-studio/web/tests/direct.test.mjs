@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, goTo as goToOf, placeOf, serve, steps as stepsOf, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -15,6 +15,8 @@ before(async () => {
   browser = await browse();
   studio = await serve("worm");
   page = await visit(browser, `${studio.address}?noaa&noshadow`);
+  // Directing at the start begins a take of its own only where there is a recorded step.
+  await until(page, () => window.supple.frame.end > 20);
   await page.locator("#view").focus();
   await page.keyboard.press("Space");
   await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
@@ -27,21 +29,13 @@ after(async () => {
 const press = (key) => page.keyboard.press(key);
 const control = () => page.evaluate(() => window.supple.status.settings.control);
 const direction = () => page.evaluate(() => window.supple.frame.direction);
-const goTo = async (to) => {
-  await until(page, (to) => Number(document.getElementById("time").max) >= to, to);
-  await page.locator("#time").fill(String(to));
-  await until(page, (to) => window.supple.frame.step === to, to);
-};
-const steps = async (count) => {
-  const { step } = await page.evaluate(() => window.supple.frame);
-  for (let k = 0; k < count; k++) await press(".");
-  await until(page, (step) => window.supple.frame.step === step, step + count);
-};
+const goTo = (step) => goToOf(page, step);
+const steps = (count) => stepsOf(page, count);
 const choose = (name) => page.locator("#body").selectOption({ label: name });
 const picture = async (name) => {
   if (!process.env.PICTURES) return;
   mkdirSync(process.env.PICTURES, { recursive: true });
-  await page.waitForTimeout(300);
+  await drawn(page);
   await page.screenshot({ path: join(process.env.PICTURES, `${name}.png`) });
 };
 /** The place that the goal of the cursor asks for, as sent with the last frame. */
@@ -54,7 +48,7 @@ const cursor = () =>
 /** Pulls a bone on a path of the mouse, a step for each place of it; it stays held. */
 async function drag(name, path) {
   await page.locator("#view").focus();
-  const [x, y] = await page.evaluate((name) => window.supple.screenOf(window.supple.bodyOf(name)), name);
+  const [x, y] = await placeOf(page, name);
   await page.mouse.move(x, y);
   await page.mouse.down();
   await until(page, () => window.supple.frame.direction.goals.some((goal) => goal.cursor));
@@ -83,6 +77,7 @@ test("a drag is a goal of the actuators, not a force", async () => {
   await drag("segment_6", UP);
   const { body, level, point, target } = await cursor();
   assert.deepEqual([body, level], [6, 1], "the last bone, secondary");
+  await drawn(page);
   const { drags, marks } = await page.evaluate(() => ({ drags: window.supple.frame.drags.length, marks: window.supple.marks }));
   assert.equal(drags, 0);
   assert.ok(target[1] > 0.2 && point[1] > 0.15, `cursor at ${target[1]} m, bone at ${point[1]} m`);
@@ -240,7 +235,7 @@ test("keyframes stand under the timeline, lead to their time and can be removed"
   const times = (await control()).keyframes.map((key) => key.time);
   assert.ok(Math.abs(times[0] - 10 / 60) < 1e-9 && times[1] === 0.9, String(times));
   await until(page, () => document.querySelectorAll(".key").length === 2);
-  await goTo(2);
+  await goTo(2); // until drawn: places under the slider are those of the drawn frame
   // The thumb of the slider stands over the keyframe of its time, though another lies beyond the end of the take.
   const [slider, key] = await Promise.all([page.locator("#time").boundingBox(), page.locator(".key").first().boundingBox()]);
   const thumb = slider.x + 9 + (10 / before.end) * (slider.width - 18);
@@ -304,7 +299,13 @@ test("a built-in take plays, and a change of style leaves the character to the p
   assert.equal(takes[0], await page.locator("#take").inputValue());
   assert.ok(takes.includes("jump") && takes.includes("wave"), String(takes));
   await page.locator("#take").selectOption("wave");
-  await until(page, () => window.supple.scene.name.includes("take=wave") && window.supple.frame?.direction.mode === "goals");
+  await until(page, () => window.supple.scene.name.includes("take=wave") && window.supple.frame?.end > 400);
+  // Its cursor goes away after 2.4 s: one looks at a moment before.
+  await page.locator("#view").focus();
+  await press("Space");
+  await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+  await goTo(300);
+  assert.equal((await direction()).mode, "goals");
   await until(page, () => window.supple.marks.cursor === 1 && window.supple.status.settings.control.style === "least_torque");
   await page.locator("#take-plays").waitFor();
   await picture("take");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, serve, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -20,6 +20,7 @@ after(async () => {
 
 test("the surface of a worm lies on the ground and moves", async () => {
   await until(page, () => window.supple.frame?.step > 20 && window.supple.flesh?.vertices > 200);
+  await drawn(page);
   const { lowest, edges } = await page.evaluate(() => window.supple.flesh);
   assert.ok(Math.abs(lowest) < 0.02, `${lowest}`);
   assert.equal(edges, 0);

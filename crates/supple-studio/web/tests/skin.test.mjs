@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, goTo as goToOf, serve, steps as stepsOf, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -36,41 +36,37 @@ after(async () => {
 });
 
 const press = (key) => page.keyboard.press(key);
-const soft = () => page.evaluate(() => window.supple.soft);
+const soft = async () => {
+  await drawn(page);
+  return page.evaluate(() => window.supple.soft);
+};
 const frame = () =>
   page.evaluate(() => {
     const { step, end, take, poses, skin } = window.supple.frame;
     const balls = skin.balls.map(({ centre, radius }) => ({ centre: [...centre], radius }));
     return { step, end, take, poses: [...poses], displacements: [...skin.displacements], balls, pressures: skin.pressures.length };
   });
-/** Steps one by one, each seen by the page. */
-const steps = async (count) => {
-  for (let k = 0; k < count; k++) {
-    const { step } = await page.evaluate(() => ({ step: window.supple.frame.step }));
-    await press(".");
-    await until(page, (step) => window.supple.frame.step > step, step);
-  }
-};
+const steps = (count) => stepsOf(page, count);
 const goTo = async (to) => {
-  await until(page, (to) => Number(document.getElementById("time").max) >= to, to);
-  await page.locator("#time").fill(String(to));
-  await until(page, (to) => window.supple.frame.step === to, to);
+  await goToOf(page, to);
   await page.locator("#view").focus();
 };
 const picture = async (name) => {
   if (!process.env.PICTURES) return;
   mkdirSync(process.env.PICTURES, { recursive: true });
-  await page.waitForTimeout(300);
+  await drawn(page);
   await page.screenshot({ path: join(process.env.PICTURES, `${name}.png`) });
 };
 /** Where the middle of the skin is in the window: the mouse there meets its surface. */
-const middle = () =>
-  page.evaluate(() => {
+const middle = async () => {
+  await drawn(page);
+  return page.evaluate(() => {
     const count = window.supple.frame.skin.displacements.length / 3;
     const mean = [0, 0, 0];
     for (let v = 0; v < count; v++) window.supple.vertexAt(v).forEach((x, k) => (mean[k] += x / count));
     return window.supple.screenAt(mean);
   });
+};
 
 test("the surface is drawn where bones and displacements have it", async () => {
   await until(page, () => window.supple.flesh?.vertices === 292);
@@ -89,8 +85,9 @@ test("a ball under the mouse dents the skin and moves the skeleton", async () =>
   await page.mouse.move(x, y);
   await until(page, () => window.supple.tool.preview);
   await page.mouse.down();
-  await until(page, () => window.supple.frame.skin.balls.length === 1 && window.supple.tool.told);
-  await steps(10);
+  await until(page, () => window.supple.frame.skin.balls.length === 1);
+  // Until it rests: while the bones give way, some vertices are inside the ball by up to 7 mm for a step or two.
+  await steps(40);
   await until(page, () => window.supple.soft.apart > 1e-3 && window.supple.soft.balls === 1);
   const { displacement, pressure, balls } = await soft();
   assert.ok(displacement > 2e-3, `dented by ${displacement} m`);
@@ -110,7 +107,10 @@ test("a ball under the mouse dents the skin and moves the skeleton", async () =>
 });
 
 test("D colours by displacement, R by pressure, with a legend", async () => {
-  const colours = () => page.evaluate(() => window.supple.flesh.colours);
+  const colours = async () => {
+    await drawn(page);
+    return page.evaluate(() => window.supple.flesh.colours);
+  };
   const own = await colours();
   await press("d");
   await until(page, (own) => Math.abs(window.supple.flesh.colours - own) > 1, own);
@@ -203,7 +203,7 @@ test("a grabbed vertex follows the mouse", async () => {
   const [x, y] = await middle();
   await page.mouse.move(x, y);
   await page.mouse.down();
-  await until(page, () => window.supple.frame.skin.grabs.length === 1 && window.supple.tool.told);
+  await until(page, () => window.supple.frame.skin.grabs.length === 1);
   const grab = () =>
     page.evaluate(() => {
       const { vertex, target } = window.supple.frame.skin.grabs[0];

@@ -6,7 +6,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { binary, browse, serve, until, visit } from "./browser.mjs";
+import { binary, browse, drawn, goTo, placeOf, serve, steps, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -34,10 +34,12 @@ const press = (key) => page.keyboard.press(key);
 const pause = async () => {
   if ((await state()).playing) await press("Space");
   await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+  await drawn(page);
 };
 
 /** A screenshot of the picture has many colours: it is not blank. */
 async function showsSomething() {
+  await drawn(page);
   const shot = (await page.screenshot()).toString("base64");
   const colours = await page.evaluate(async (data) => {
     const image = new Image();
@@ -82,15 +84,13 @@ test("a drag pulls the body after the mouse", async () => {
   await until(page, () => window.supple.status.settings.script === false);
   const body = await page.evaluate(() => window.supple.bodyOf("palm"));
   const pose = () => page.evaluate((b) => [...window.supple.frame.poses.slice(7 * b, 7 * b + 3)], body);
-  const [x, y] = await page.evaluate((b) => window.supple.screenOf(b), body);
+  const [x, y] = await placeOf(page, "palm");
   const start = await pose();
   await page.mouse.move(x, y);
   await page.mouse.down();
   await page.mouse.move(x - 160, y - 20, { steps: 4 });
   await until(page, () => window.supple.frame.drags.some((d) => d.puller === 1));
-  const { step } = await state();
-  for (let k = 0; k < 40; k++) await press(".");
-  await until(page, (step) => window.supple.frame.step === step + 40, step);
+  await steps(page, 40);
   await until(page, () => !document.getElementById("force").hidden);
   assert.match(await page.locator("#force").textContent(), /N$/);
   await until(page, ([b, x]) => window.supple.screenOf(b)[0] < x - 20, [body, x]); // to the left, as the mouse went
@@ -128,17 +128,15 @@ test("a setting changes by its slider", async () => {
 });
 
 test("scrubbing goes back, playing replays, pulling from there forks a take", async () => {
+  await page.locator("#view").focus();
+  if (!(await state()).playing) await press("Space");
+  await until(page, () => window.supple.frame.end > 120);
   await pause();
-  const end = (await state()).end;
-  assert.ok(end > 100);
   const poses = () => page.evaluate(() => [...window.supple.frame.poses]);
-  await page.locator("#time").fill("40");
-  await until(page, () => window.supple.frame.step === 40);
+  await goTo(page, 40);
   const there = await poses();
-  await page.locator("#time").fill("90");
-  await until(page, () => window.supple.frame.step === 90);
-  await page.locator("#time").fill("40");
-  await until(page, () => window.supple.frame.step === 40);
+  await goTo(page, 90);
+  await goTo(page, 40);
   assert.deepEqual(await poses(), there, "the same step shows the same poses");
   assert.equal(await page.locator("#mode").textContent(), "recorded");
   await page.locator("#view").focus();
@@ -146,10 +144,9 @@ test("scrubbing goes back, playing replays, pulling from there forks a take", as
   await until(page, () => window.supple.frame.step > 45);
   await pause();
   assert.equal((await state()).take, 0, "playing does not fork");
-  await page.locator("#time").fill("50");
-  await until(page, () => window.supple.frame.step === 50);
+  await goTo(page, 50);
 
-  const [x, y] = await page.evaluate(() => window.supple.screenOf(window.supple.bodyOf("palm")));
+  const [x, y] = await placeOf(page, "palm");
   await page.mouse.move(x, y);
   await page.mouse.down();
   await page.mouse.move(x + 60, y - 60, { steps: 3 });

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, goTo, placeOf, serve, steps, until, visit } from "./browser.mjs";
 
 let browser;
 let studio;
@@ -17,7 +17,7 @@ const pictures = process.env.PICTURES ?? join(folder, "pictures");
 mkdirSync(pictures, { recursive: true });
 /** A picture of the page, after what it knows now has been drawn. */
 const picture = async (name) => {
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await drawn(page);
   await page.screenshot({ path: join(pictures, `${name}.png`) });
 };
 
@@ -33,22 +33,15 @@ after(async () => {
 
 const press = (key) => page.keyboard.press(key);
 const step = (step) => until(page, (step) => window.supple.frame.step === step, step);
-const scrub = async (to) => {
-  await until(page, (to) => Number(document.getElementById("time").max) >= to, to); // it grows with what is drawn
-  await page.locator("#time").fill(String(to));
-  await step(to);
-};
 
 /** Pulls a body by the mouse while paused, and does steps meanwhile. */
-async function pull(name, [dx, dy], steps) {
-  const [x, y] = await page.evaluate((name) => window.supple.screenOf(window.supple.bodyOf(name)), name);
+async function pull(name, [dx, dy], count) {
+  const [x, y] = await placeOf(page, name);
   await page.mouse.move(x, y);
   await page.mouse.down();
   await page.mouse.move(x + dx, y + dy, { steps: 4 });
   await until(page, () => window.supple.frame.drags.some((d) => d.puller === 1));
-  const from = await page.evaluate(() => window.supple.frame.step);
-  for (let k = 0; k < steps; k++) await press(".");
-  await step(from + steps);
+  await steps(page, count);
   await page.mouse.up();
 }
 
@@ -56,7 +49,7 @@ test("scrubbing goes back", async () => {
   await until(page, () => window.supple.frame.step > 130);
   await press("Space");
   await until(page, () => !window.supple.frame.playing);
-  await scrub(60);
+  await goTo(page, 60);
   await until(page, () => document.getElementById("mode").textContent === "recorded");
   await picture("1-scrubbed-back");
 });
@@ -71,11 +64,13 @@ test("a pull from there begins another take", async () => {
 });
 
 test("the other take is overlaid, and the joints that differ most are named", async () => {
+  await drawn(page);
   const before = await page.screenshot({ clip: await page.locator("#view").boundingBox() });
   await page.locator("[data-compare='0']").click();
   await until(page, () => window.supple.status.compare === 0 && window.supple.frame.other && window.supple.comparison);
   await page.locator("#comparison").waitFor({ state: "visible" });
   await page.locator("#comparison").scrollIntoViewIfNeeded();
+  await drawn(page);
   const { comparison, frame } = await page.evaluate(() => {
     const { comparison, frame } = window.supple;
     return { comparison, frame: { poses: [...frame.poses], other: [...frame.other], step: frame.step } };
@@ -90,12 +85,12 @@ test("the other take is overlaid, and the joints that differ most are named", as
   assert.ok(names[0].startsWith(comparison.angles[0].name), names[0]);
   assert.match(names[0], /°$/);
   // The plot has curves, and the picture shows the second figure: many pixels became more orange.
-  const drawn = await page.evaluate(() => {
+  const ink = await page.evaluate(() => {
     const canvas = document.getElementById("difference-angles");
     const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
     return pixels.filter((value, k) => k % 4 === 3 && value > 0).length;
   });
-  assert.ok(drawn > 300, `${drawn} pixels of the plot are drawn`);
+  assert.ok(ink > 300, `${ink} pixels of the plot are drawn`);
   const now = await page.screenshot({ clip: await page.locator("#view").boundingBox() });
   const changed = await page.evaluate(
     async (shots) => {
@@ -118,7 +113,7 @@ test("the other take is overlaid, and the joints that differ most are named", as
   assert.ok(changed > 500, `${changed} pixels became orange`);
   await picture("3-compared");
   // It follows the slider of time.
-  await scrub(80);
+  await goTo(page, 80);
   await until(page, () => window.supple.frame.other);
   const other = await page.evaluate(() => [...window.supple.frame.other.slice(0, 7)]);
   assert.equal(other.length, 7);

@@ -1,0 +1,221 @@
+//! How a scene is made again. A take keeps no model but this text: the name of a built-in scene, or a file and what was changed by hand since it was read.
+
+use crate::doctor::{examine, mended};
+use crate::{BoneChange, Character, FileError, Imported};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use supple::timeline::Timeline;
+
+/// Endings that tell a file from a scene.
+const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
+
+/// Whether the text looks like a path: names of scenes have neither dots nor slashes before their parameters.
+pub fn is_file(text: &str) -> bool {
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
+    let lower = text.to_lowercase();
+    name.contains(['/', '\\', '.']) || text.contains('\\') || ENDINGS.iter().any(|ending| lower.ends_with(ending))
+}
+
+/// `FILE#CLIP` as its parts.
+pub fn split_clip(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((path, clip)) if !Path::new(text).exists() => (path, Some(clip)),
+        _ => (text, None),
+    }
+}
+
+/// Opens `FILE`, or `FILE#CLIP`: its scene follows a clip of the file, or starts in a keyframe of an MJCF.
+pub fn open_clip(text: &str) -> Result<Imported, FileError> {
+    let (path, clip) = split_clip(text);
+    match clip {
+        Some(keyframe) if path.to_lowercase().ends_with(".xml") => crate::mjcf::open_at(Path::new(path), keyframe),
+        _ => follow(crate::open(Path::new(path))?, clip),
+    }
+}
+
+/// The same with its scene following a clip.
+fn follow(mut file: Imported, clip: Option<&str>) -> Result<Imported, FileError> {
+    if let Some(name) = clip {
+        let refused = |what: String, remedy: String| FileError::new("file/clip", &file.source, what, remedy);
+        let clip = file.clip(name).map_err(|e| refused(e.what, e.remedy))?.clone();
+        let other = || refused(format!("the clip \"{name}\" has other bodies than the model"), "take another".into());
+        file.scene = file.following(&clip).ok_or_else(other)?;
+    }
+    Ok(file)
+}
+
+/// What a scene is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recipe {
+    /// A built-in scene as it was asked for, or a file, with its clip after `#`.
+    pub source: String,
+    /// What was changed by hand.
+    pub changes: Changes,
+}
+
+/// What was changed by hand since a file was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// Bones, in the order in which they were changed.
+    #[serde(default)]
+    pub bones: Vec<ChangedBone>,
+    /// How often all remedies of the doctor were applied, after that.
+    #[serde(default)]
+    pub mended: u32,
+}
+
+/// A bone and what was changed of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedBone {
+    /// Its name.
+    pub bone: String,
+    /// What changed.
+    pub change: BoneChange,
+}
+
+/// What a file gave, and how it is made again.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// How.
+    pub recipe: Recipe,
+    /// The scene, with all that the file gave.
+    pub imported: Imported,
+    /// The character whose bones may be changed, if it is one.
+    pub character: Option<Character>,
+}
+
+impl fmt::Display for Recipe {
+    /// The text that [`Recipe::parse`] reads: the source, and where something was changed a second line with that as JSON.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.source)?;
+        if self.changes != Changes::default() {
+            write!(out, "\n{}", serde_json::to_string(&self.changes).map_err(|_| fmt::Error)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Recipe {
+    /// Of a scene or file without changes.
+    pub fn new(source: impl Into<String>) -> Recipe {
+        Recipe { source: source.into(), changes: Changes::default() }
+    }
+
+    /// Of a file, from wherever one is: its path from the root.
+    pub fn of_file(text: &str) -> Recipe {
+        let (path, clip) = split_clip(text);
+        let whole = std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into());
+        Recipe::new(clip.map_or(whole.clone(), |clip| format!("{whole}#{clip}")))
+    }
+
+    /// Reads what `to_string` wrote.
+    pub fn parse(text: &str) -> Result<Recipe, FileError> {
+        let (source, changes) = text.split_once('\n').map_or((text, None), |(source, rest)| (source, Some(rest)));
+        let wrong = |e: serde_json::Error| {
+            let what = format!("what was changed of it cannot be read: {e}");
+            FileError::new("take/damaged", Path::new(source), what, "take another copy of the take")
+        };
+        let changes = changes.map(serde_json::from_str).transpose().map_err(wrong)?.unwrap_or_default();
+        Ok(Recipe { source: source.to_owned(), changes })
+    }
+
+    /// The file, without its clip; `None` for a built-in scene.
+    pub fn file(&self) -> Option<&Path> {
+        is_file(&self.source).then(|| Path::new(split_clip(&self.source).0))
+    }
+
+    /// How people call it: a scene as it was asked for, a file without its folders.
+    pub fn shown(&self) -> &str {
+        let Some(folder) = self.file().and_then(Path::parent).and_then(Path::to_str) else { return &self.source };
+        self.source.strip_prefix(folder).map_or(&*self.source, |name| name.trim_start_matches(['/', '\\']))
+    }
+
+    /// Whether this is the other one with more changes: all that was changed in that is changed here.
+    pub fn goes_on_from(&self, other: &Recipe) -> bool {
+        self != other && self.source == other.source && self.changes.bones.starts_with(&other.changes.bones)
+    }
+
+    /// Opens a file and changes it as it was changed.
+    pub fn make(self) -> Result<Made, FileError> {
+        let (path, clip) = split_clip(&self.source);
+        let path = Path::new(path);
+        let mut character = crate::character(path)?;
+        let mut imported = open_clip(&self.source)?;
+        if let Some(character) = &mut character
+            && !self.changes.bones.is_empty()
+        {
+            for ChangedBone { bone, change } in &self.changes.bones {
+                let wrong = |what| FileError::new("take/model", path, what, CHANGED);
+                character.change(bone, change).map_err(|what| wrong(format!("{bone}: {what}")))?;
+            }
+            imported = follow(character.imported(&path.to_string_lossy())?, clip)?;
+        }
+        for _ in 0..self.changes.mended {
+            let findings = examine(&imported.scene.model, &imported.scene.input).findings;
+            let wrong = |e: supple::ModelError| FileError::new("take/model", path, e.to_string(), CHANGED);
+            let scene = mended(&imported.scene, &findings).map_err(wrong)?;
+            if scene.model.bodies().len() != imported.scene.model.bodies().len() {
+                imported.meshes.clear();
+            }
+            imported.scene = scene;
+        }
+        Ok(Made { recipe: self, imported, character })
+    }
+
+    /// Opens the file that takes were made with; where it is gone, the one of its name in the folder `beside`.
+    pub fn make_for(mut self, takes: &Timeline, beside: Option<&Path>) -> Result<Made, FileError> {
+        let path = self.file().unwrap_or(Path::new("")).to_owned();
+        if !path.exists() {
+            let name = path.file_name().unwrap_or_default();
+            let near: Option<PathBuf> = beside.map(|folder| folder.join(name)).filter(|path| path.exists());
+            let Some(near) = near else {
+                let what = "the takes were made with this file, and it is not there";
+                let remedy = match beside {
+                    Some(_) => format!("put it back, or put {} beside the take", name.display()),
+                    None => "put it back, then open the takes again".to_owned(),
+                };
+                return Err(FileError::new("take/file", &path, what, remedy));
+            };
+            self.source = near.to_string_lossy().into_owned() + &self.source[path.as_os_str().len()..];
+        }
+        let made = self.make()?;
+        let changed =
+            |e: supple::TakeError| FileError::new("take/model", made.imported.source.as_path(), e.to_string(), CHANGED);
+        takes.check_bodies(&made.imported.scene.model).map_err(changed)?;
+        Ok(made)
+    }
+}
+
+/// What to do about a file that is no longer what takes were made with.
+const CHANGED: &str = "the file has changed since the takes were made: put it back as it was then";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_from_scenes() {
+        for file in ["hand.glb", "models/robot", "Robot.URDF", "C:\\rigs\\hand.gltf", "./hand", "take:1.take"] {
+            assert!(is_file(file), "{file}");
+        }
+        for scene in ["hand", "chain:1000", "chain:10,damping=0.01"] {
+            assert!(!is_file(scene), "{scene}");
+        }
+    }
+
+    #[test]
+    fn recipes_are_texts_and_back() {
+        let plain = Recipe::new("chain:10,damping=0.01");
+        assert_eq!((plain.to_string().as_str(), plain.shown()), ("chain:10,damping=0.01", "chain:10,damping=0.01"));
+        assert_eq!(Recipe::parse("chain:10,damping=0.01").unwrap(), plain);
+        let change = BoneChange { mass: Some(0.1 + 0.2), range: Some([-1.0, 1e-9]), ..BoneChange::default() };
+        let mut of_file = Recipe::new("/models/man.glb#run");
+        of_file.changes = Changes { bones: vec![ChangedBone { bone: "calf\n.l".into(), change }], mended: 2 };
+        assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
+        assert_eq!(of_file.shown(), "man.glb#run");
+        assert_eq!(Recipe::parse("man.glb\n{\"bones\":1}").unwrap_err().code, "take/damaged");
+    }
+}

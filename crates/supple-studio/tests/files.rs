@@ -1,0 +1,211 @@
+//! Takes and journals of what files gave: they name the file and what was changed by hand, and open again with it.
+
+mod common;
+
+use common::{Client, ask, find_unfinished, folder, journals, paused, run, saved};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use supple::timeline::file::{self, TakeFile};
+use supple::{Scene, Work};
+use supple_assets::{BakeSettings, Made, Recipe, Recording, bake_scene};
+use supple_studio::Opening;
+
+/// A leg that hangs, its thigh of this mass.
+fn leg(mass: f64, toes: usize) -> String {
+    let toe = r#"<body pos="0.1 0 0"><joint axis="0 1 0"/><geom type="sphere" size="0.02"/></body>"#.repeat(toes);
+    format!(
+        r#"<mujoco><worldbody><body name="thigh" pos="0 0 1"><joint axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.05" mass="{mass}"/><body name="shin" pos="0.4 0 0"><joint axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.04" mass="1"/>{toe}</body></body></worldbody></mujoco>"#
+    )
+}
+
+/// A character as a .glb: the moving hand.
+fn hand() -> Vec<u8> {
+    let scene = Scene::parse("hand").unwrap();
+    let (mut state, mut work, mut recording) = (scene.state.clone(), Work::new(&scene.model), Recording::default());
+    let mut input = scene.input.clone();
+    for _ in 0..30 {
+        scene.direct(state.time, &mut input);
+        supple::step(&scene.model, &input, &mut state, &mut work).unwrap();
+        recording.add(&scene.model, &input, &state, None);
+    }
+    bake_scene(&scene.model, &recording, "hand", &BakeSettings::default()).bytes
+}
+
+fn made(path: &Path) -> Made {
+    Recipe::of_file(path.to_str().unwrap()).make().unwrap()
+}
+
+/// Every step of the takes, done again with what they name, has the recorded hash.
+fn assert_done_again(file: &TakeFile) {
+    let made = Recipe::parse(file.timeline.scene()).unwrap().make_for(&file.timeline, None).unwrap();
+    let model = &made.imported.scene.model;
+    assert!(file.timeline.is_of(model));
+    let mut work = Work::new(model);
+    for (k, take) in file.timeline.takes().iter().enumerate() {
+        let mut moment = file.timeline.seek(model, k, 0, &mut work).unwrap();
+        while moment.step < take.end() {
+            assert!(file.timeline.advance(model, k, &mut moment, &mut work).unwrap().identical, "at {}", moment.step);
+        }
+    }
+}
+
+/// Opens takes in a studio that shows something else.
+async fn reopened(bytes: &[u8]) -> (u16, String, Value) {
+    let address = common::start("pendulum");
+    let mut client = Client::connect(&address).await;
+    let before = client.told("status").await["generation"].clone();
+    let (status, answer) = ask(&address, "POST", "/take", bytes).await;
+    let told = match status {
+        204 => client.status_where(|status| status["generation"] != before).await,
+        _ => Value::Null,
+    };
+    (status, String::from_utf8_lossy(&answer).into_owned(), told)
+}
+
+/// A take of a file, with something done by hand in it; where the studio's journal goes.
+async fn recorded(opening: Opening, journal: Option<&Path>) -> (Vec<u8>, TakeFile) {
+    let (address, task) = run(opening, "test", journal);
+    let (mut client, step) = paused(&address, 30).await;
+    client.say(json!({"type": "drag", "body": 1, "point": [0, 0, 0], "target": [0.3, 0.5, 0.2]})).await;
+    client.say(json!({"type": "step", "count": 10})).await;
+    client.frame_where(|frame| frame.step() == step + 10).await;
+    let (_, bytes) = ask(&address, "GET", "/take", b"").await;
+    client.say(json!({"type": "rename", "take": 0, "name": "by hand"})).await; // not saved any more
+    client.status_where(|status| status["takes"][0]["name"] == "by hand").await;
+    drop(client);
+    task.abort();
+    let file = file::read(&bytes).unwrap();
+    (bytes, file)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_of_a_file_open_again() {
+    let folder = folder("files");
+    let path = folder.join("leg.xml");
+    std::fs::write(&path, leg(4.0, 0)).unwrap();
+    let (bytes, file) = recorded(Opening::of_file(made(&path)), None).await;
+    assert_eq!(file.timeline.scene(), path.to_str().unwrap());
+    assert_done_again(&file);
+    let (status, said, told) = reopened(&bytes).await;
+    assert_eq!((status, &told["stored"]), (204, &Value::Null), "{said}");
+    assert_eq!(told["takes"][0]["end"], file.timeline.takes()[0].end());
+
+    // Another mass: it is shown as it was stored, and the file is named.
+    std::fs::write(&path, leg(5.0, 0)).unwrap();
+    let (status, said, told) = reopened(&bytes).await;
+    let stored = told["stored"].as_str().unwrap_or_default();
+    assert_eq!(status, 204, "{said}");
+    assert!(stored.contains("leg.xml has changed since it was recorded: put the file back"), "{stored}");
+    // Another body: it cannot be shown.
+    std::fs::write(&path, leg(4.0, 1)).unwrap();
+    let (status, said, _) = reopened(&bytes).await;
+    assert!(status == 400 && said.contains("leg.xml") && said.contains("take/model"), "{status} {said}");
+    assert!(said.contains("the file has changed since the takes were made: put it back"), "{said}");
+    // Gone: told with the remedy; beside the take it is found.
+    std::fs::create_dir(folder.join("elsewhere")).unwrap();
+    std::fs::rename(&path, folder.join("elsewhere/leg.xml")).unwrap();
+    std::fs::write(folder.join("elsewhere/leg.xml"), leg(4.0, 0)).unwrap();
+    let (status, said, _) = reopened(&bytes).await;
+    assert!(status == 400 && said.contains("take/file") && said.contains(path.to_str().unwrap()), "{status} {said}");
+    assert!(said.contains("put it back"), "{said}");
+    let recipe = || Recipe::parse(file.timeline.scene()).unwrap();
+    let made = recipe().make_for(&file.timeline, Some(&folder.join("elsewhere"))).unwrap();
+    assert!(file.timeline.is_of(&made.imported.scene.model));
+    let error = recipe().make_for(&file.timeline, Some(&folder)).unwrap_err();
+    assert!(error.remedy.contains("put leg.xml beside the take"), "{error}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_of_a_file_is_recovered() {
+    let (folder, models) = (folder("files-journal"), folder("files-models"));
+    let path = models.join("leg.xml");
+    std::fs::write(&path, leg(4.0, 0)).unwrap();
+    let (_, file) = recorded(Opening::of_file(made(&path)), Some(&folder)).await;
+    // While the file is away the session is offered, and refused with words; nothing of it is lost.
+    std::fs::rename(&path, models.join("away.xml")).unwrap();
+    let studio = find_unfinished(&folder).await;
+    assert_eq!(studio.unfinished()[0].scene, "leg.xml");
+    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let task = tokio::spawn(async { studio.run().await.unwrap() });
+    let mut client = Client::connect(&address).await;
+    let offered = client.told("status").await["journals"][0]["journal"].clone();
+    client.say(json!({"type": "recover", "journal": offered})).await;
+    let error = client.told("error").await;
+    assert_eq!(error["code"], "studio/journal");
+    let said = error["message"].as_str().unwrap();
+    assert!(said.contains(path.to_str().unwrap()) && said.contains("put it back"), "{said}");
+    // With the file back it goes on where it was.
+    std::fs::rename(models.join("away.xml"), &path).unwrap();
+    client.say(json!({"type": "recover", "journal": offered})).await;
+    let status = client.status_where(|status| status["takes"][0]["name"] == "by hand").await;
+    assert_eq!(status["stored"], Value::Null);
+    let again = saved(&address).await;
+    assert_eq!(again.timeline.takes()[0].end(), file.timeline.takes()[0].end());
+    assert_done_again(&again);
+    drop(client);
+    task.abort();
+    let _ = (std::fs::remove_dir_all(&folder), std::fs::remove_dir_all(&models));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_character_with_changed_bones_is_recovered() {
+    let folder = folder("files-dropped");
+    let (address, task) = run(Opening::scene("pendulum").unwrap(), "test", Some(&folder));
+    let mut client = Client::connect(&address).await;
+    let (status, said) = ask(&address, "POST", "/take", &hand()).await;
+    assert_eq!(status, 204, "{}", String::from_utf8_lossy(&said));
+    let scene = client.told("scene").await;
+    let scene = if scene["bones"] == json!([]) { client.told("scene").await } else { scene };
+    let bone = scene["bones"][1]["name"].as_str().unwrap().to_owned();
+    client.say(json!({"type": "pause"})).await;
+    client.say(json!({"type": "bone", "bone": bone, "change": {"mass": 0.123}})).await;
+    let scene = client.told("scene").await;
+    assert_eq!(scene["bodies"][1]["mass"], 0.123);
+    client.say(json!({"type": "bone", "bone": bone, "change": {"mass": 0.0777}})).await;
+    assert_eq!(client.told("scene").await["bodies"][1]["mass"], 0.0777);
+    client.say(json!({"type": "step", "count": 20})).await;
+    client.frame_where(|frame| frame.step() == 20).await;
+    drop(client);
+    task.abort();
+    // One journal, of the last rig: that before was only on the way to it.
+    let studio = find_unfinished(&folder).await;
+    assert_eq!(studio.unfinished().iter().map(|line| line.scene.as_str()).collect::<Vec<_>>(), ["character.glb"]);
+    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let task = tokio::spawn(async { studio.run().await.unwrap() });
+    let mut client = Client::connect(&address).await;
+    let offered = client.told("status").await["journals"][0]["journal"].clone();
+    client.say(json!({"type": "recover", "journal": offered})).await;
+    let status = client.status_where(|status| status["takes"][0]["end"] == 20).await;
+    assert_eq!(status["stored"], Value::Null, "the changed rig is made again to the last bit");
+    // It is still the character: its bones can be changed.
+    client.say(json!({"type": "bone", "bone": bone, "change": {"mass": 0.2}})).await;
+    client.status_where(|status| status["undo"] == format!("change of {bone}")).await;
+    assert_done_again(&saved(&address).await);
+    drop(client);
+    task.abort();
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mended_model_opens_again() {
+    let folder = folder("files-mended");
+    let path: PathBuf = folder.join("two.xml");
+    let boxes = r#"<mujoco><worldbody>
+        <body name="one" pos="0 0 1"><freejoint/><geom type="box" size="0.2 0.2 0.2"/></body>
+        <body name="two" pos="0.2 0 1"><freejoint/><geom type="box" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"#;
+    std::fs::write(&path, boxes).unwrap();
+    let (address, _task) = run(Opening::of_file(made(&path)), "test", None);
+    let mut client = Client::connect(&address).await;
+    let told = client.status_where(|status| !status["doctor"].is_null()).await;
+    client.say(json!({"type": "mend"})).await;
+    client.status_where(|status| status["generation"] != told["generation"]).await;
+    client.frame_where(|frame| frame.step() > 10).await;
+    let file = saved(&address).await;
+    assert!(file.timeline.scene().ends_with("two.xml\n{\"bones\":[],\"mended\":1}"), "{}", file.timeline.scene());
+    assert_done_again(&file);
+    assert_eq!(journals(&folder), Vec::<PathBuf>::new());
+    let _ = std::fs::remove_dir_all(&folder);
+}
