@@ -357,7 +357,9 @@ impl Journal {
             Some((timeline, take, build)) => self.append(timeline, take, build),
             None => self.taken_over.drain(..).for_each(|orphan| _ = orphan.discard()),
         }
-        let _ = self.errands.send(Errand::End { keep: kept.is_some() });
+        // Where nothing of the last takes was written, the file is still that of those before.
+        let keep = if self.begun { kept.is_some() } else { self.before.put_aside.is_some() };
+        let _ = self.errands.send(Errand::End { keep });
         drop(self.errands);
         while waits() {}
         thread.is_finished() && self.trouble.try_recv().is_err()
