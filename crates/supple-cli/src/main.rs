@@ -60,15 +60,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // A panic is our fault, told like any other, without a trace across the screen: that of this thread below, those of others at once.
-    let this = std::thread::current().id();
-    std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().id() != this
-            && let Error::Fault(fault) = bug(panic.payload())
-        {
-            show(fault);
-        }
-    }));
+    tell_panics_of_others();
     let result = std::panic::catch_unwind(run).unwrap_or_else(|panic| Err(bug(&*panic)));
     match result {
         Ok(status) => status,
@@ -79,6 +71,19 @@ fn main() -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+/// A panic is our fault, told like any other, without a trace across the screen: that of this thread by whoever called, those of other threads, such
+/// as the studio's, at once.
+fn tell_panics_of_others() {
+    let this = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() != this
+            && let Error::Fault(fault) = bug(panic.payload())
+        {
+            show(fault);
+        }
+    }));
 }
 
 fn run() -> Result<ExitCode, Error> {
@@ -152,4 +157,24 @@ fn show(fault: error::Fault) {
         Box::new(if person && terminal::colours_wanted() { options } else { options.color(false) }.build())
     }));
     let _ = write!(std::io::stderr(), "{:?}", miette::Report::new(fault));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "run by the test below, in a process of its own"]
+    fn a_thread_panics() {
+        tell_panics_of_others();
+        let _ = std::thread::spawn(|| panic!("as the test asks")).join();
+    }
+
+    #[test]
+    fn panics_of_threads_are_told() {
+        let call = ["--exact", "tests::a_thread_panics", "--ignored", "--nocapture"];
+        let ended = std::process::Command::new(std::env::current_exe().unwrap()).args(call).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("a fault in supple itself: as the test asks") && said.contains("cli/bug"), "{said}");
+    }
 }

@@ -6,7 +6,7 @@ use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Purpo
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -406,11 +406,15 @@ fn stopped() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the simulation has stopped: start supple again").into_response()
 }
 
-async fn socket(State(desk): State<Arc<Desk>>, upgrade: WebSocketUpgrade) -> Response {
+async fn socket(State(desk): State<Arc<Desk>>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
+    // Who still has to draw its first picture comes with its first message.
+    let later = query.as_deref() == Some("later");
     // The write buffer is small on purpose: what a slow client has not taken is not kept for it.
     upgrade.max_message_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(move |socket| async move {
         let client = desk.clients.fetch_add(1, Ordering::Relaxed);
-        let _ = desk.commands.send(Command::Come).await;
+        if !later {
+            let _ = desk.commands.send(Command::Come).await;
+        }
         let _ = converse(socket, client, &desk).await;
         let _ = desk.commands.send(Command::Gone { client }).await;
     })

@@ -505,13 +505,16 @@ impl Simulation {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Ask { client, request, reply } => match self.answer(client, request) {
-                Ok(Told::Nothing) => {}
-                Ok(Told::Status) => self.publish_status(),
-                Err((code, message)) => {
-                    let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
+            Command::Ask { client, request, reply } => {
+                self.watched = true;
+                match self.answer(client, request) {
+                    Ok(Told::Nothing) => {}
+                    Ok(Told::Status) => self.publish_status(),
+                    Err((code, message)) => {
+                        let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
+                    }
                 }
-            },
+            }
             Command::Come => self.watched = true,
             Command::Gone { client } => self.stage.let_go(|(owner, _)| owner == client),
             Command::Copy(purpose, reply) => {

@@ -22,7 +22,7 @@ export class Link {
   }
 
   private connect(): void {
-    const address = new URL("socket", location.href);
+    const address = new URL("socket?later", location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";

@@ -52,6 +52,8 @@ let frames = 0;
 const cost = { script: 0, draw: 0 };
 let offline = false;
 let greeted = false;
+/** The run waits for the first picture. */
+let waits = false;
 let heats: Record<"gaps" | "loads" | "strain" | "displacement" | "pressure", Heat> | null = null;
 const layers: Record<Layer, boolean> = {
   shapes: true,
@@ -118,7 +120,8 @@ const panel: Panel = new Panel({
 function greet(message: StatusMessage): void {
   if (greeted) return;
   greeted = true;
-  if (!matchMedia("(prefers-reduced-motion: reduce)").matches || !message.playing) return;
+  if (!message.playing) return;
+  if (!matchMedia("(prefers-reduced-motion: reduce)").matches) return void (waits = true);
   link.send({ type: "pause" });
   panel.notify("Paused, because your system asks for less motion. Space plays.", "info");
 }
@@ -269,7 +272,7 @@ function setScene(message: SceneMessage): void {
   if (flesh) box.union(flesh.startBox());
   // A creature that can be directed has room to jump, and is seen from the side: what the mouse does is then what it is led to.
   const directed = message.scenes.some((line) => line.name === message.name.split(":")[0] && (line.takes?.length ?? 0) > 0);
-  if (directed) box.max.y = Math.max(box.max.y, box.min.y + 0.6 * box.getSize(new THREE.Vector3()).length());
+  if (directed) box.max.y = Math.max(box.max.y, box.min.y + 0.9 * box.getSize(new THREE.Vector3()).length());
   const ground = floorOf(message) ?? findGround(box);
   obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
@@ -510,6 +513,8 @@ function tick(): void {
   const scripted = performance.now();
   if (stage.draw()) {
     frames++;
+    if (waits && latest && status?.playing) link.send({ type: "play" });
+    waits &&= !latest;
     cost.script = scripted - start;
     cost.draw = performance.now() - scripted;
   }
