@@ -5,6 +5,7 @@ use crate::{BoneChange, Character, FileError, Imported};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use supple::TakeError;
 use supple::timeline::Timeline;
 
 /// Endings that tell a file from a scene.
@@ -182,15 +183,22 @@ impl Recipe {
             self.source = near.to_string_lossy().into_owned() + &self.source[path.as_os_str().len()..];
         }
         let made = self.make()?;
-        let changed =
-            |e: supple::TakeError| FileError::new("take/model", made.imported.source.as_path(), e.to_string(), CHANGED);
+        let changed = |e: TakeError| {
+            let what = match e {
+                TakeError::Model { what, found, expected } => {
+                    format!("it had {found} {what} when the takes were made, and has {expected} now")
+                }
+                e => e.to_string(),
+            };
+            FileError::new("take/model", &made.imported.source, what, CHANGED)
+        };
         takes.check_bodies(&made.imported.scene.model).map_err(changed)?;
         Ok(made)
     }
 }
 
 /// What to do about a file that is no longer what takes were made with.
-const CHANGED: &str = "the file has changed since the takes were made: put it back as it was then";
+const CHANGED: &str = "put the file back as it was then";
 
 #[cfg(test)]
 mod tests {

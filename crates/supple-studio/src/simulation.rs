@@ -799,7 +799,7 @@ impl Stage {
             None => {
                 let (state, said) = posing::start(&scene);
                 greeting = said;
-                (Timeline::new(&recipe.to_string(), &scene.model, &state, &scene.input), 0, None)
+                (Timeline::new(recipe.to_string(), &scene.model, &state, &scene.input), 0, None)
             }
             Some(file) => {
                 scene.name = recipe.shown().to_owned();

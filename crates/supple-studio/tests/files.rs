@@ -102,7 +102,10 @@ async fn takes_of_a_file_open_again() {
     std::fs::write(&path, leg(4.0, 1)).unwrap();
     let (status, said, _) = reopened(&bytes).await;
     assert!(status == 400 && said.contains("leg.xml") && said.contains("take/model"), "{status} {said}");
-    assert!(said.contains("the file has changed since the takes were made: put it back"), "{said}");
+    assert!(
+        said.contains("it had 2 bodies when the takes were made, and has 3 now; put the file back as it was"),
+        "{said}"
+    );
     // Gone: told with the remedy; beside the take it is found.
     std::fs::create_dir(folder.join("elsewhere")).unwrap();
     std::fs::rename(&path, folder.join("elsewhere/leg.xml")).unwrap();
