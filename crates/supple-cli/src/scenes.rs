@@ -88,7 +88,7 @@ pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
     }
     let (recorded, file) = open_take(text)?;
     let scene = match recorded {
-        Recorded::Scene(scene) => scene,
+        Recorded::Scene(scene) => *scene,
         Recorded::File(made) => made.imported.scene,
     };
     Ok(Opened::Takes(scene, file))
@@ -102,7 +102,7 @@ pub(crate) fn is_take(text: &str) -> bool {
 /// What takes were made with.
 pub(crate) enum Recorded {
     /// A built-in scene.
-    Scene(Scene),
+    Scene(Box<Scene>),
     /// A file.
     File(Box<Made>),
 }
@@ -114,7 +114,7 @@ pub(crate) fn open_take(text: &str) -> Result<(Recorded, TakeFile), Error> {
     let file = file::read(&bytes).map_err(|e| Error::take(&e))?;
     let recipe = Recipe::parse(file.timeline.scene()).map_err(|e| Error::file(&e))?;
     let recorded = match recipe.file() {
-        None => Recorded::Scene(open(&recipe.source)?),
+        None => Recorded::Scene(Box::new(open(&recipe.source)?)),
         Some(_) => {
             let made = recipe.make_for(&file.timeline, path.parent()).map_err(|e| Error::file(&e))?;
             Recorded::File(Box::new(made))

@@ -87,7 +87,7 @@ fn open(text: &str) -> Result<Opening, Error> {
     if scenes::is_take(text) {
         let (recorded, file) = scenes::open_take(text)?;
         let opening = match recorded {
-            Recorded::Scene(scene) => Opening::of_scene(scene),
+            Recorded::Scene(scene) => Opening::of_scene(*scene),
             Recorded::File(made) => Opening::of_file(*made),
         };
         return Ok(opening.with_takes(file));
