@@ -3,7 +3,7 @@
 // Without names all of them, those of the guide: `node tests/pictures.mjs ../../../docs/guide/pictures`.
 
 import { mkdirSync } from "node:fs";
-import { browse, serve, until, visit } from "./browser.mjs";
+import { browse, drawn, serve, until, visit } from "./browser.mjs";
 
 /** By name: the scene, how long it runs first [s], in which colours, with which keys and what else is done. */
 const PICTURES = {
@@ -87,7 +87,8 @@ async function take(name, { seconds, theme = "light", keys = "", choose, direct,
     await page.mouse.move(x, y);
     await until(page, () => window.supple.tool.preview);
     await page.mouse.down();
-    await until(page, () => window.supple.frame.skin.balls.length === 1 && window.supple.tool.told);
+    await until(page, () => window.supple.frame.skin.balls.length === 1);
+    await drawn(page);
     await page.waitForTimeout(300); // until it is pressed in
     await go(5);
   }
