@@ -1,6 +1,6 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
-use super::system::{Along, Middle, Part, System};
+use super::system::{Along, Middle, Part, Regular, System};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
@@ -72,7 +72,7 @@ impl GeneralWork {
         }
         let GeneralWork { system, met, push, momenta, second, .. } = self;
         system.v.fill([0.0; 6]);
-        system.assemble_second(part, state, &[]);
+        system.assemble_second(part, state, &[], Regular::OfRows);
         system.start_second();
         momenta.fill([0.0; 6]);
         second.fill(crate::maths::Wrench::ZERO);

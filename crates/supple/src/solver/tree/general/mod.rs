@@ -43,7 +43,7 @@ use crate::solver::Mode;
 use crate::step::{Failure, MAX_HALVINGS, Report, Span};
 use contacts::Met;
 use glam::DVec3;
-use system::{Accuracy, Along, Factors, Kept, Middle, Part, System, Weight};
+use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System, Weight};
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -214,7 +214,7 @@ impl GeneralWork {
         for (body, pose) in state.bodies.iter_mut().zip(&self.poses) {
             (body.position, body.orientation) = (pose.translation, pose.rotation);
         }
-        self.system.assemble_second(part, state, &self.forces);
+        self.system.assemble_second(part, state, &self.forces, Regular::AsBefore);
         if touching {
             self.velocities_touching(part, state, &mut report)?;
         } else {

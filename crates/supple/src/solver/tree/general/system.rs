@@ -301,10 +301,12 @@ pub(super) struct System {
     fleshy: Vec<(usize, usize)>,
 }
 
-/// Where μ comes from: it follows the rows of the start.
+/// Where μ comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Regular {
+pub(super) enum Regular {
+    /// From the rows.
     OfRows,
+    /// That of the rows of the start of the part, which are nearly the same.
     AsBefore,
 }
 
@@ -506,7 +508,7 @@ impl System {
     }
 
     /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
-    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept]) {
+    pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept], regular: Regular) {
         self.led.clear();
         let grips = self.links.iter().skip(first_grip(part.model));
         self.led.extend(grips.map(|link| times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a])));
@@ -517,7 +519,7 @@ impl System {
         for kept in forces.iter().filter(|kept| kept.weight == Weight::Backward) {
             self.add_force(kept, kept.block(part.h, 1.0));
         }
-        self.set_rows(part, state, Regular::AsBefore);
+        self.set_rows(part, state, regular);
     }
 
     fn add_force(&mut self, kept: &Kept, block: PairBlock) {
