@@ -1,4 +1,4 @@
-//! A thousand random drags of the robot, the worm and an imported figure by their own actuators:
+//! A thousand random drags of the robot, the worm and imported figures (a walking man, a mannequin with fingers, a humanoid robot, a skeleton of a recording) by their own actuators:
 //! `SUPPLE_ASSETS=… cargo run --release -p supple-assets --example drags -- 1000`.
 
 #[path = "../tests/common/drags.rs"]
@@ -14,8 +14,10 @@ fn main() {
         (Scene::parse("worm").expect("a built-in scene"), 1e-3, 100),
     ];
     if let Some(folder) = std::env::var_os("SUPPLE_ASSETS") {
-        let path = std::path::Path::new(&folder).join("gltf/CesiumMan.glb");
-        scenes.push((supple_assets::open(&path).expect("a figure").scene, 1.0 / 60.0, 60));
+        for file in ["gltf/CesiumMan.glb", "gltf/mannequiny.glb", "mjcf/humanoid.xml", "bvh/cmu_02_01.bvh"] {
+            let path = std::path::Path::new(&folder).join(file);
+            scenes.push((supple_assets::open(&path).expect("a figure").scene, 1.0 / 60.0, 60));
+        }
     }
     for (scene, dt, steps) in &scenes {
         let share = count.div_ceil(scenes.len() as u64);

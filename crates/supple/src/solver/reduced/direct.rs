@@ -29,7 +29,7 @@ use crate::input::{Drive, Input};
 use crate::maths::Wrench;
 use crate::model::coordinates::Link;
 use crate::model::{BodyId, Coordinates, JointId, JointMask, Model, State};
-use bounds::{Told, allowed, measure};
+use bounds::{ROUNDS, Told, allowed, measure};
 use glam::{DMat3, DVec3};
 use rows::{Place, Row};
 
@@ -114,12 +114,18 @@ pub(super) struct Direct {
     own: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
+    /// By rate: torques of those that are held, and commands and torques with fewer levels of goals.
+    held: Vec<f64>,
+    below: Vec<f64>,
+    torques_below: Vec<f64>,
     /// By node.
     told: Vec<Told>,
     spline: Spline,
     /// Positions on the motion through the keyframes: a part before, now, a part later.
     path: [Vec<f64>; 3],
     most_rows: usize,
+    /// What is asked for as a motion of joints \[rad/s²; in least velocity rad/s\].
+    turning: f64,
     /// Positions at the start of the model; by rate: the inertia that a joint moves there \[kg·m², kg\].
     start: Vec<f64>,
     inertias: Vec<f64>,
@@ -193,10 +199,14 @@ impl Direct {
             own: vec![0.0; rates],
             low: vec![0.0; rates],
             high: vec![0.0; rates],
+            held: vec![0.0; rates],
+            below: vec![0.0; rates],
+            torques_below: vec![0.0; rates],
             told: vec![Told::Limp; nodes.len()],
             spline: Spline::default(),
             path: std::array::from_fn(|_| coordinates.positions.clone()),
             most_rows: 0,
+            turning: 0.0,
             start: coordinates.positions,
             inertias,
             length: if sum > 0.0 { sum / count } else { 0.2 },
@@ -252,6 +262,10 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
+        self.tell_all(match asked.control().style {
+            Style::LeastTorque => Told::Torque,
+            Style::LeastAcceleration | Style::LeastVelocity => Told::Acceleration,
+        });
         self.choose_columns(asked.control());
         self.make_room(asked);
         self.gather_goals(asked);
@@ -264,28 +278,41 @@ impl Direct {
         }
     }
 
-    fn least_acceleration(
-        &mut self,
-        asked: Asked<'_>,
-        dynamics: &mut Dynamics<'_>,
-        report: &mut ControlReport,
-    ) -> Result<u32, Singular> {
-        // A₀ where nothing is asked: what moves is braked.
+    /// What there is where nothing is asked: what moves is braked.
+    fn set_brakes(&mut self, asked: Asked<'_>) {
         let braking = asked.control().gains.braking;
         for rate in 0..self.brake.len() {
             let brake = -braking * asked.coordinates.rates[rate] / (1.0 + asked.h * braking);
             let (low, high) = allowed(asked, rate);
             (self.low[rate], self.high[rate], self.brake[rate]) = (low, high, brake.clamp(low, high));
         }
-        self.tell_all(Told::Acceleration);
-        give(&self.roles, Given::Acceleration, &self.brake, dynamics.recursion);
-        let mut solves = dynamics.factor_and_solve()?;
-        solves += self.make_rows(asked, dynamics.recursion, report);
-        self.make_alike(asked.control(), 0);
-        self.own.copy_from_slice(&self.brake);
-        report.limited += self.solve_within_bounds(asked.control().robustness, 0, None) + self.bound(asked.control());
-        give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
-        Ok(solves + dynamics.solve())
+    }
+
+    fn least_acceleration(
+        &mut self,
+        asked: Asked<'_>,
+        dynamics: &mut Dynamics<'_>,
+        report: &mut ControlReport,
+    ) -> Result<u32, Singular> {
+        let (mut solves, mut rounds) = (0, ROUNDS);
+        loop {
+            // A₀
+            self.set_brakes(asked);
+            self.give_told(&self.brake, dynamics.recursion);
+            solves += dynamics.factor_and_solve()?;
+            self.choose_columns(asked.control());
+            solves += self.make_rows(asked, dynamics.recursion, report);
+            self.make_alike(asked.control(), 0);
+            self.own.copy_from_slice(&self.brake);
+            report.limited += self.solve_within_bounds(self.robustness(asked), 0) + self.bound(asked.control());
+            self.give_told(&self.command, dynamics.recursion);
+            solves += dynamics.solve();
+            let (is_done, more) = self.keep_torques(asked, dynamics, &mut rounds, report)?;
+            solves += more;
+            if is_done {
+                return Ok(solves);
+            }
+        }
     }
 
     /// The rows of what the solution at hand lacks, and the pull that would fill them. Returns the number of right-hand sides solved.
@@ -302,23 +329,21 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
-        self.tell_all(Told::Torque);
         give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
         let mut solves = self.brake_softly(asked, dynamics)?;
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
         solves += dynamics.factor_and_solve()?;
         solves += self.make_rows(asked, dynamics.recursion, report);
         self.own.copy_from_slice(&self.brake);
-        let robustness = asked.control().robustness;
-        if let Robustness::Scaled(_) = robustness {
+        if let Robustness::Scaled(_) = asked.control().robustness {
             give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
             dynamics.recursion.factor()?;
             solves += self.add_duals(dynamics.recursion);
             self.make_alike(asked.control(), 0);
-            report.limited += self.solve_within_bounds(robustness, 0, Some(dynamics.recursion));
+            report.limited += self.solve_within_torques(self.robustness(asked), Some(dynamics.recursion));
         } else {
             self.make_alike(asked.control(), 0);
-            report.limited += self.solve_within_bounds(robustness, 0, None); // as published
+            report.limited += self.solve_within_torques(self.robustness(asked), None); // as published
         }
         self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
         give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
@@ -373,6 +398,44 @@ impl Direct {
         dynamics: &mut Dynamics<'_>,
         report: &mut ControlReport,
     ) -> Result<u32, Singular> {
+        let (mut solves, mut rounds) = (0, ROUNDS);
+        let is_bounded = (0..self.node_of_rate.len()).any(|rate| self.most_torque(asked, rate).is_finite());
+        loop {
+            solves += self.solve_velocities(asked, dynamics, report)?;
+            if !is_bounded {
+                break;
+            }
+            self.give_told(&self.command, dynamics.recursion);
+            self.free_roots(dynamics.recursion);
+            solves += dynamics.factor_and_solve()?;
+            let (is_done, more) = self.keep_torques(asked, dynamics, &mut rounds, report)?;
+            solves += more;
+            if is_done {
+                break;
+            }
+        }
+        // The root is passive again. What a pull from outside would have done is told by what the joints do when they are told nothing.
+        give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
+        self.free_roots(dynamics.recursion);
+        solves += dynamics.factor_and_solve()?;
+        self.clear_rows();
+        solves += self.add_rows(dynamics.recursion);
+        for (row, lack) in self.rows.iter().filter(|row| row.is_of_body()).zip(&mut self.lack) {
+            *lack = (row.wanted - row.next_velocity(dynamics.recursion, asked)) / asked.h;
+        }
+        self.measure_pull(asked.state, report);
+        self.give_told(&self.command, dynamics.recursion);
+        solves += if is_bounded { dynamics.factor_and_solve()? } else { dynamics.solve() };
+        Ok(solves)
+    }
+
+    /// The least velocities that obey the laws and then the goals, as commands.
+    fn solve_velocities(
+        &mut self,
+        asked: Asked<'_>,
+        dynamics: &mut Dynamics<'_>,
+        report: &mut ControlReport,
+    ) -> Result<u32, Singular> {
         let (h, rates) = (asked.h, &asked.coordinates.rates);
         // τ_r1: all is told, such that it would stand at the end
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = -rate / h);
@@ -393,34 +456,27 @@ impl Direct {
         self.low.fill(f64::NEG_INFINITY);
         self.high.fill(f64::INFINITY);
         for &rate in &self.columns {
-            if self.roles[self.node_of_rate[rate]] == Role::Actuator {
+            if self.told[self.node_of_rate[rate]] == Told::Acceleration {
                 let (low, high) = allowed(asked, rate);
                 (self.low[rate], self.high[rate]) = (rates[rate] + h * low, rates[rate] + h * high);
             }
         }
         self.own.fill(0.0);
-        report.limited += self.solve_within_bounds(asked.control().robustness, laws, None);
+        report.limited += self.solve_within_bounds(self.robustness(asked), laws);
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = (*x - rate) / h);
         report.limited += self.bound(asked.control());
-        self.tell_all(Told::Acceleration);
-
-        // The root is passive again. What a pull from outside would have done is told by what the joints do when they are told nothing.
-        give(&self.roles, Given::Acceleration, &self.nothing, dynamics.recursion);
-        self.free_roots(dynamics.recursion);
-        solves += dynamics.factor_and_solve()?;
-        self.clear_rows();
-        solves += self.add_rows(dynamics.recursion);
-        for (row, lack) in self.rows.iter().filter(|row| row.is_of_body()).zip(&mut self.lack) {
-            *lack = (row.wanted - row.next_velocity(dynamics.recursion, asked)) / h;
-        }
-        self.measure_pull(asked.state, report);
-        give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
-        Ok(solves + dynamics.solve())
+        Ok(solves)
     }
 
-    /// The rows of passive roots, `(∂τ_r/∂q̈ + E) x/h = τ_own + E q̇/h − τ_r1`, τ_own − E q̈ being what acts there by itself: a law of physics. Returns how many.
+    /// The rows of passive roots, `(∂τ_r/∂q̈ + E) x/h = τ_own + E q̇/h − τ_r1`, τ_own − E q̈ being what acts there by itself: a law of physics. Actuators that are held have such rows too, with what
+    /// holds them. Returns how many.
     fn add_laws(&mut self, asked: Asked<'_>, recursion: &mut Recursion) -> usize {
-        for (i, _) in self.roles.iter().enumerate().filter(|(_, role)| **role == Role::Root) {
+        for i in 0..self.roles.len() {
+            let torques = match (self.roles[i], self.told[i]) {
+                (Role::Root, _) => &self.base,
+                (Role::Actuator, Told::Torque) => &self.held,
+                _ => continue,
+            };
             let range = asked.coordinates.rate_range(i);
             let own = recursion.implicit_torques(i, &asked.coordinates.rates[range.clone()]);
             for (k, rate) in range.clone().enumerate() {
@@ -433,7 +489,7 @@ impl Direct {
                     (recursion.response.found[*column] + implicit) * ease / asked.h
                 });
                 self.matrix.extend(entries);
-                self.rhs.push(self.base[rate] + own[k] / asked.h - recursion.torques()[rate]);
+                self.rhs.push(torques[rate] + own[k] / asked.h - recursion.torques()[rate]);
             }
         }
         self.rhs.len()
@@ -507,6 +563,20 @@ impl Direct {
             }
         }
         (report.torque, report.acceleration) = (report.torque.sqrt(), report.acceleration.sqrt());
+    }
+}
+
+impl Direct {
+    /// Tells the actuators their accelerations, by rate, but those that are held their torques.
+    fn give_told(&self, accelerations: &[f64], recursion: &mut Recursion) {
+        for (i, told) in self.told.iter().enumerate() {
+            let range = recursion.rates(i);
+            match told {
+                Told::Acceleration => recursion.give(i, Given::Acceleration, &accelerations[range]),
+                Told::Torque => recursion.give(i, Given::Torque, &self.held[range]),
+                Told::Held | Told::Limp => {}
+            }
+        }
     }
 }
 

@@ -3,14 +3,14 @@
 use super::super::recursion::{Given, Recursion, Singular};
 use super::{Asked, Direct, Dynamics, Role, dot};
 use crate::control::inverse::Robustness;
-use crate::control::{Control, ControlReport, Gains};
+use crate::control::{Control, ControlReport, Gains, Level, Style};
 
 /// How an actuator is told, at its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// By its acceleration.
     Acceleration,
-    /// By its torque, for its own sake.
+    /// By its torque: for its own sake, or because it is all it has.
     Torque,
     /// It was to have an acceleration that takes more torque than it has: it has that.
     Held,
@@ -23,52 +23,222 @@ const BARELY: f64 = 1e-9;
 /// Torques at their bounds that others make up for, in least torque; more are held back.
 pub(super) const MOST_FIXED: usize = 64;
 /// How often commands are distributed anew when actuators reach their bounds.
-const ROUNDS: u32 = 8;
+pub(super) const ROUNDS: u32 = 8;
 
 impl Direct {
-    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. The recursion measures torques, where they are. Returns how many
-    /// came to their bounds.
-    pub(super) fn solve_within_bounds(
-        &mut self,
-        robustness: Robustness,
-        laws: usize,
-        mut measures: Option<&mut Recursion>,
-    ) -> u32 {
+    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Returns how many came to their bounds.
+    pub(super) fn solve_within_bounds(&mut self, robustness: Robustness, laws: usize) -> u32 {
         let mut limited = 0;
-        self.fixed.clear();
         for _ in 0..ROUNDS {
             self.solve_levels(robustness, laws);
-            let reached = self.fix_at_bounds(measures.as_deref_mut());
+            let reached = self.fix_at_bounds();
             limited += reached;
             if reached == 0 {
                 break;
             }
         }
-        self.command.copy_from_slice(&self.own);
-        for ((&rate, x), ease) in self.columns.iter().zip(self.hierarchy.solution()).zip(&self.ease) {
-            self.command[rate] = (self.own[rate] + x * ease).clamp(self.low[rate], self.high[rate]);
-        }
+        self.take_solution();
         limited
     }
 
+    /// The commands of the solution at hand.
+    fn take_solution(&mut self) {
+        self.command.copy_from_slice(&self.own);
+        for (column, &rate) in self.columns.iter().enumerate() {
+            self.command[rate] = self.sum(column).clamp(self.low[rate], self.high[rate]);
+        }
+    }
+
+    /// The command of a column: what is commanded beside the solution of the rows, and that.
+    fn sum(&self, column: usize) -> f64 {
+        self.own[self.columns[column]] + self.hierarchy.solution()[column] * self.ease[column]
+    }
+
     /// Takes commands that are beyond their bounds out of the rows, as constants. Returns how many.
-    pub(super) fn fix_at_bounds(&mut self, mut measures: Option<&mut Recursion>) -> u32 {
-        let n = self.columns.len();
+    fn fix_at_bounds(&mut self) -> u32 {
         let mut reached = 0;
-        for column in 0..n {
-            let rate = self.columns[column];
-            let sum = self.own[rate] + self.hierarchy.solution()[column] * self.ease[column];
+        for column in 0..self.columns.len() {
+            let (rate, sum) = (self.columns[column], self.sum(column));
             let bound = sum.clamp(self.low[rate], self.high[rate]);
-            if bound == sum {
-                continue;
-            }
-            reached += 1;
-            match &mut measures {
-                Some(recursion) => self.fix_measured(column, bound, recursion),
-                None => self.fix(column, bound),
+            if bound != sum {
+                reached += 1;
+                self.fix(column, bound);
             }
         }
         reached
+    }
+
+    /// Solves the rows for torques such that none is beyond its bounds. The weakest that would be stays there, and the others do what they can; after [`ROUNDS`] of them what is asked for is done by
+    /// the share that is possible, last levels first: in its direction, but more slowly. The recursion measures torques. Returns how many came to their bounds.
+    pub(super) fn solve_within_torques(&mut self, robustness: Robustness, mut measures: Option<&mut Recursion>) -> u32 {
+        self.fixed.clear();
+        for round in 0.. {
+            self.solve_levels(robustness, 0);
+            if (0..self.columns.len()).all(|column| self.is_within(column)) {
+                self.take_solution();
+                return round;
+            }
+            self.below.copy_from_slice(&self.own);
+            let (mut share, mut weakest) = (1.0, 0);
+            for (k, &level) in Level::ALL.iter().enumerate() {
+                if self.rows_of(level) == 0 {
+                    continue;
+                }
+                self.solve_some_levels(robustness, 0, k + 1);
+                for column in 0..self.columns.len() {
+                    let own = self.share_of_column(column);
+                    if own < share {
+                        (share, weakest) = (own, column);
+                    }
+                }
+                if share < 1.0 {
+                    break;
+                }
+                for column in 0..self.columns.len() {
+                    self.below[self.columns[column]] = self.sum(column);
+                }
+            }
+            let rate = self.columns[weakest];
+            let bound = self.sum(weakest).clamp(self.low[rate], self.high[rate]);
+            match &mut measures {
+                _ if round == ROUNDS => {
+                    self.command.copy_from_slice(&self.own);
+                    for (column, &rate) in self.columns.iter().enumerate() {
+                        let part = self.below[rate] + share * (self.sum(column) - self.below[rate]);
+                        self.command[rate] = part.clamp(self.low[rate], self.high[rate]);
+                    }
+                    return round + 1;
+                }
+                Some(recursion) => self.fix_measured(weakest, bound, recursion),
+                None => self.fix(weakest, bound),
+            }
+        }
+        unreachable!("it ends after {ROUNDS} rounds")
+    }
+
+    /// Whether the command of a column is within its bounds.
+    fn is_within(&self, column: usize) -> bool {
+        let rate = self.columns[column];
+        (self.low[rate]..=self.high[rate]).contains(&self.sum(column))
+    }
+
+    /// The share of the way from the command below to that of a column that is within its bounds.
+    fn share_of_column(&self, column: usize) -> f64 {
+        let (rate, sum) = (self.columns[column], self.sum(column));
+        let bound = sum.clamp(self.low[rate], self.high[rate]);
+        share_within(self.below[rate], sum, bound)
+    }
+
+    /// Sees to it that no actuator that is told its acceleration needs more torque than it has; the solution at hand is that of the commands. Those that are too weak even for their brakes get the
+    /// torque they have, as does the weakest for the goals, and the rows are to be solved anew without them: others know what they can count on. When the rounds are used up, what is
+    /// asked for is done by the share that is possible: in its direction, but more slowly; in least acceleration last levels first. Returns whether all is as it is to be, and the number of
+    /// right-hand sides solved.
+    pub(super) fn keep_torques(
+        &mut self,
+        asked: Asked<'_>,
+        dynamics: &mut Dynamics<'_>,
+        rounds: &mut u32,
+        report: &mut ControlReport,
+    ) -> Result<(bool, u32), Singular> {
+        if !(0..self.told.len()).any(|i| self.is_too_weak(asked, dynamics.recursion, i)) {
+            return Ok((true, 0));
+        }
+        self.set_brakes(asked);
+        self.give_told(&self.brake, dynamics.recursion);
+        let mut solves = dynamics.factor_and_solve()?;
+        let mut weak = 0;
+        for i in 0..self.told.len() {
+            if self.is_too_weak(asked, dynamics.recursion, i) {
+                weak += 1;
+                self.note_torques(dynamics.recursion, i);
+                self.hold(asked, dynamics.recursion, i, 0.0);
+                // what is against the springs and stops of its own joint leaves them to do their work
+                for rate in dynamics.recursion.rates(i) {
+                    if (self.held[rate] - self.base[rate]) * self.base[rate] < 0.0 {
+                        self.held[rate] = self.base[rate];
+                    }
+                }
+            }
+        }
+        report.limited += weak;
+        if weak > 0 {
+            return Ok((false, solves));
+        }
+        self.below.copy_from_slice(&self.brake);
+        let (mut share, mut weakest) = (1.0, None);
+        let by_level = asked.control().style == Style::LeastAcceleration;
+        for (k, &level) in Level::ALL.iter().enumerate() {
+            if by_level && self.rows_of(level) == 0 || !by_level && level != Level::Tertiary {
+                continue;
+            }
+            (0..self.told.len()).for_each(|i| self.note_torques(dynamics.recursion, i));
+            if by_level {
+                self.solve_some_levels(self.robustness(asked), 0, k + 1);
+                self.take_solution();
+                self.bound(asked.control());
+            }
+            self.give_told(&self.command, dynamics.recursion);
+            solves += dynamics.solve();
+            (share, weakest) = self.share_of_torques(asked, dynamics.recursion);
+            if share < 1.0 {
+                break;
+            }
+            self.below.copy_from_slice(&self.command);
+        }
+        let Some(weakest) = weakest else { return Ok((true, solves)) };
+        report.limited += 1;
+        if *rounds > 0 {
+            *rounds -= 1;
+            self.hold(asked, dynamics.recursion, weakest, share);
+            return Ok((false, solves));
+        }
+        self.command.iter_mut().zip(&self.below).for_each(|(x, below)| *x = below + share * (*x - below));
+        self.give_told(&self.command, dynamics.recursion);
+        Ok((true, solves + dynamics.solve()))
+    }
+
+    /// Whether a node's actuator is told an acceleration that takes more torque than it has.
+    fn is_too_weak(&self, asked: Asked<'_>, recursion: &Recursion, node: usize) -> bool {
+        self.told[node] == Told::Acceleration
+            && self
+                .own_torques(recursion, node)
+                .iter()
+                .zip(recursion.rates(node))
+                .any(|(own, rate)| own.abs() > self.most_torque(asked, rate) * (1.0 + BARELY))
+    }
+
+    /// Notes the torques of a node's actuator in the solution at hand.
+    fn note_torques(&mut self, recursion: &Recursion, node: usize) {
+        for (own, rate) in self.own_torques(recursion, node).into_iter().zip(recursion.rates(node)) {
+            self.torques_below[rate] = own;
+        }
+    }
+
+    /// From now on a node's actuator has the torques that are this share of the way from those noted to those at hand, as far as it has them.
+    fn hold(&mut self, asked: Asked<'_>, recursion: &Recursion, node: usize, share: f64) {
+        self.told[node] = Told::Torque;
+        for (own, rate) in self.own_torques(recursion, node).into_iter().zip(recursion.rates(node)) {
+            let (below, most) = (self.torques_below[rate], self.most_torque(asked, rate));
+            self.held[rate] = self.base[rate] + (below + share * (own - below)).clamp(-most, most);
+        }
+    }
+
+    /// The largest share of the way from the torques noted to those at hand at which all have enough, and the node that has least.
+    fn share_of_torques(&self, asked: Asked<'_>, recursion: &Recursion) -> (f64, Option<usize>) {
+        let mut least = (1.0, None);
+        for i in 0..self.told.len() {
+            if !self.is_too_weak(asked, recursion, i) {
+                continue;
+            }
+            for (own, rate) in self.own_torques(recursion, i).into_iter().zip(recursion.rates(i)) {
+                let most = self.most_torque(asked, rate);
+                let share = share_within(self.torques_below[rate], own, own.clamp(-most, most));
+                if share < least.0 {
+                    least = (share, Some(i));
+                }
+            }
+        }
+        least
     }
 
     pub(super) fn fix(&mut self, column: usize, bound: f64) {
@@ -220,11 +390,7 @@ impl Direct {
         let range = asked.coordinates.rate_range(node);
         let found = &recursion.accelerations()[range.clone()];
         match self.told[node] {
-            Told::Acceleration => self
-                .own_torques(recursion, node)
-                .iter()
-                .zip(range)
-                .any(|(own, rate)| own.abs() > self.most_torque(asked, rate) * (1.0 + BARELY)),
+            Told::Acceleration => self.is_too_weak(asked, recursion, node),
             Told::Torque => found.iter().zip(range).any(|(found, rate)| {
                 let (low, high) = allowed(asked, rate);
                 let slack = BARELY * asked.control().gains.most_command;
@@ -238,6 +404,15 @@ impl Direct {
             Told::Limp => false,
         }
     }
+}
+
+/// The share of the way between two numbers that ends at the bound nearest to the second; none if the first is beyond it too.
+fn share_within(from: f64, to: f64, bound: f64) -> f64 {
+    if bound == to {
+        return 1.0;
+    }
+    let share = (bound - from) / (to - from);
+    if (0.0..1.0).contains(&share) { share } else { 0.0 }
 }
 
 /// The accelerations with which a rate is no faster at the end of the part than it may be. What is too fast already is braked, by no more than commands may.

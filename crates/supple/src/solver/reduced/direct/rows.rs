@@ -1,7 +1,7 @@
 //! Rows of what is asked of bones and joints: C and d of `C x = d`.
 
 use super::super::recursion::Recursion;
-use super::bounds::MOST_FIXED;
+use super::bounds::{MOST_FIXED, Told};
 use super::{Asked, Direct, Role, dot};
 use crate::control::inverse::Robustness;
 use crate::control::{Aim, Control, Goal, Level, Style};
@@ -29,8 +29,10 @@ pub(super) struct Row {
     pub(super) weight: f64,
     /// A length where it is about angles, otherwise 1.
     pub(super) unit: f64,
-    /// Of the row, as commands move it, before it is weighted.
+    /// Of the row, as commands are measured, before it is weighted.
     pub(super) length: f64,
+    /// How joints move with a unit force along it: the length of the row in which commands are not measured.
+    pub(super) motion: f64,
     pub(super) place: Place,
     /// A* or V*.
     pub(super) wanted: f64,
@@ -48,7 +50,9 @@ impl Direct {
         let goals = 3 * control.goals.len();
         let limits = asked.model.joints().iter().filter(|joint| joint.limits.any()).count();
         let pose = if control.pose_share > 0.0 { self.node_of_rate.len() } else { 0 };
-        let laws = self.columns.len().min(6 * self.roles.iter().filter(|role| **role == Role::Root).count());
+        let roots = 6 * self.roles.iter().filter(|role| **role == Role::Root).count();
+        let bounded = (0..self.node_of_rate.len()).filter(|rate| self.most_torque(asked, *rate).is_finite()).count();
+        let laws = self.columns.len().min(roots + bounded);
         self.most_rows = goals + MOST_STOPS * limits + pose + laws;
         self.rows.reserve(self.most_rows);
         self.matrix.clear();
@@ -65,13 +69,13 @@ impl Direct {
         self.lack.reserve(goals);
     }
 
-    /// The columns of C: rates of actuators; in least velocity those of passive roots too.
+    /// The columns of C: rates of actuators that are not held; in least velocity those of passive roots and of actuators that are held too.
     pub(super) fn choose_columns(&mut self, control: &Control) {
         self.columns.clear();
         self.ease.clear();
         for (rate, &node) in self.node_of_rate.iter().enumerate() {
             let takes_part = match self.roles[node] {
-                Role::Actuator => true,
+                Role::Actuator => self.told[node] == Told::Acceleration || control.style != Style::LeastAcceleration,
                 Role::Root => control.style == Style::LeastVelocity,
                 Role::Other => false,
             };
@@ -118,7 +122,7 @@ impl Direct {
                     weight = 0.0; // nothing is asked; but it is known how the point can be moved
                 }
                 let (goal, place, wanted) = (number as u32, row(e), wanted.dot(e));
-                self.rows.push(Row { level, goal, weight, unit: scale, length: 0.0, place, wanted });
+                self.rows.push(Row { level, goal, weight, unit: scale, length: 0.0, motion: 0.0, place, wanted });
             }
         }
     }
@@ -177,7 +181,7 @@ impl Direct {
         let scale = if turns { self.length } else { 1.0 };
         let (level, goal) = (control.joint_level, (control.goals.len() + self.rows.len()) as u32);
         let place = Place::Joint { node, along };
-        self.rows.push(Row { level, goal, weight: 1.0, unit: scale, length: 0.0, place, wanted });
+        self.rows.push(Row { level, goal, weight: 1.0, unit: scale, length: 0.0, motion: 0.0, place, wanted });
     }
 
     pub(super) fn clear_rows(&mut self) {
@@ -199,6 +203,7 @@ impl Direct {
             self.matrix.extend(self.columns.iter().zip(&self.ease).map(|(k, ease)| row.unit * coefficients[*k] * ease));
             let own = &mut self.matrix[first..];
             row.length = dot(own, own).sqrt();
+            row.motion = row.length;
             if row.is_of_body() {
                 self.lack.push(lack);
                 self.mobility.extend(self.rows.iter().filter_map(|other| other.response(recursion)));
@@ -215,12 +220,18 @@ impl Direct {
         let most = longest(&self.rows);
         let as_published = matches!(control.robustness, Robustness::Constant(_)) || most == 0.0;
         let mut first = 0;
+        self.turning = 0.0;
         while first < self.rows.len() {
             let goal = self.rows[first].goal;
             let count = self.rows[first..].iter().take_while(|row| row.goal == goal).count();
             // what no command moves stays so
             let size = longest(&self.rows[first..first + count]).max(UNMOVED * most);
             let scale = if as_published { 1.0 } else { 1.0 / size };
+            if size > 0.0 && self.rows[first].is_of_body() {
+                let asked = &self.rhs[laws + first..laws + first + count];
+                let motion = self.rows[first..first + count].iter().map(|row| row.motion).fold(0.0, f64::max);
+                self.turning = self.turning.max(dot(asked, asked).sqrt() * motion / (size * size));
+            }
             for i in first..first + count {
                 let within = (laws + i) * n..(laws + i + 1) * n;
                 let weight = scale * self.rows[i].weight;
@@ -232,14 +243,31 @@ impl Direct {
         }
     }
 
+    /// What is done about rows that can hardly be reached. In least acceleration a command of `|d|/e` turns joints by `h² |d|/e` until the end of the part, and a singular value changes by about as
+    /// large a share of the largest: it tells nothing of a step in which that is more than the share e at which it was taken to be small. So `e ≥ h √|d|`. With less, a limb that is pulled
+    /// straight beyond its reach is told to straighten by more than it is bent, then to straighten back, and flutters.
+    pub(super) fn robustness(&self, asked: Asked<'_>) -> Robustness {
+        match (asked.control().robustness, asked.control().style) {
+            (Robustness::Scaled(share), Style::LeastAcceleration) => {
+                Robustness::Scaled((asked.h * self.turning.sqrt()).min(1.0).max(share))
+            }
+            (as_asked, _) => as_asked,
+        }
+    }
+
     /// Solves the rows level by level; the first `laws` rows before all, exactly.
     pub(super) fn solve_levels(&mut self, robustness: Robustness, laws: usize) {
+        self.solve_some_levels(robustness, laws, Level::ALL.len());
+    }
+
+    /// The same with so many levels.
+    pub(super) fn solve_some_levels(&mut self, robustness: Robustness, laws: usize, levels: usize) {
         let n = self.columns.len();
         self.hierarchy.begin(n, self.most_rows);
         self.hierarchy.add_level(&self.matrix[..laws * n], &self.rhs[..laws], Robustness::EXACT);
         let mut first = 0;
-        for level in Level::ALL {
-            let count = self.rows[first..].iter().take_while(|row| row.level == level).count();
+        for &level in &Level::ALL[..levels] {
+            let count = self.rows_of(level);
             let range = laws + first..laws + first + count;
             let within = range.start * n..range.end * n;
             let c = &self.matrix[within.clone()];
@@ -247,6 +275,11 @@ impl Direct {
             self.hierarchy.add_level_by(c, duals, &self.rhs[range], robustness);
             first += count;
         }
+    }
+
+    /// How many rows a level has.
+    pub(super) fn rows_of(&self, level: Level) -> usize {
+        self.rows.iter().filter(|row| row.level == level).count()
     }
 }
 
@@ -321,6 +354,8 @@ impl Seeker<'_> {
             return (then + off / gains.reach_time).clamp_length_max(gains.most_velocity / unit);
         }
         let (kp, kd) = (gains.goal, 2.0 * gains.goal.sqrt());
+        // far off it is sought at the most velocity, not ever faster: kp off = kd v
+        let off = off.clamp_length_max(gains.most_velocity / unit * kd / kp);
         let wanted = (off - now * self.h) * kp + (then - now) * kd;
         (wanted / (1.0 + self.h * kd + self.h * self.h * kp)).clamp_length_max(gains.most_acceleration / unit)
     }
