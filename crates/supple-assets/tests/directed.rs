@@ -186,7 +186,7 @@ fn overreach(path: &Path, wrong: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_out_of_reach_makes_nothing_whirl() {
+fn what_is_out_of_reach_makes_nothing_whirl_in_least_acceleration() {
     if common::assets().is_none() {
         return;
     }
