@@ -696,3 +696,42 @@ fn condensation_errs_as_told() {
         }
     }
 }
+
+/// A ball is pressed quickly into a tube whose bones hang on springs: they give way, the skin leaves the ball and springs back. No vertex is inside the ball after any step.
+#[test]
+fn skin_that_springs_back_does_not_pass_into_what_it_left() {
+    let scene = Scene::parse("tube:2").unwrap();
+    let (model, skin) = (&scene.model, scene.model.skin().unwrap());
+    let (mut state, mut work) = (scene.state.clone(), Work::new(model));
+    let mut input = Input { gravity: DVec3::ZERO, ..scene.input.clone() };
+    let mut places = Vec::new();
+    skin.positions(&state, &mut places);
+    // the foremost vertex near the line through the middle
+    let into = -DVec3::new(0.55, 0.38, 1.0).normalize();
+    let middle = places.iter().sum::<DVec3>() / places.len() as f64;
+    let is_near = |p: &&DVec3| (**p - middle).reject_from(into).length() < 0.05;
+    let first = places.iter().filter(is_near).min_by(|a, b| a.dot(into).total_cmp(&b.dot(into))).unwrap();
+    let (radius, stiffness) = (0.0415, model.mass() * 9.81 / 0.002);
+    let mut centre = first - into * radius;
+    let wanted = centre + into * (0.7 * radius);
+    let hold = |(k, body): (usize, &supple::BodyState)| Drag {
+        body: BodyId(k as u32),
+        point: DVec3::ZERO,
+        target: body.position,
+        target_velocity: DVec3::ZERO,
+        stiffness,
+        damping: 2.0 * (stiffness * model.mass()).sqrt(),
+    };
+    input.drags = state.bodies.iter().enumerate().map(hold).collect();
+    let (mut inside, mut parted) = (0.0f64, 0);
+    for _ in 0..60 {
+        let way = (wanted - centre).clamp_length_max(30.0 * radius * input.dt);
+        centre += way;
+        input.balls = vec![Ball { centre, radius, velocity: way / input.dt }];
+        let report = step(model, &input, &mut state, &mut work).unwrap();
+        skin.positions(&state, &mut places);
+        inside = places.iter().map(|p| radius - p.distance(centre)).fold(inside, f64::max);
+        parted += u32::from(report.flesh_touching == 0);
+    }
+    assert!(inside < 1e-4, "{inside} m inside, in {parted} steps nothing touches");
+}

@@ -134,6 +134,8 @@ pub struct Posed {
     pub places: Vec<DVec3>,
     /// ẋ \[m/s\].
     pub velocities: Vec<DVec3>,
+    /// By how much they are displaced \[m\].
+    pub displaced: Vec<DVec3>,
     /// R of (1) or (2), rest axes to world axes.
     pub turns: Vec<DMat3>,
     /// X_i, by influence, one vertex after the other \[m\].
@@ -156,6 +158,7 @@ impl Posed {
             bones: Bones::default(),
             places: vec![DVec3::ZERO; n],
             velocities: vec![DVec3::ZERO; n],
+            displaced: vec![DVec3::ZERO; n],
             turns: vec![DMat3::IDENTITY; n],
             levers: vec![DMat3::ZERO; first[n] as usize],
             first,
@@ -192,6 +195,7 @@ impl Posed {
             let is_centred = skin.map == PoseMap::Centres && own.len() > 1;
             let carried = if is_centred { skin.centres[a] } else { u };
             let (mut x, mut velocity) = (DVec3::ZERO, DVec3::ZERO);
+            self.displaced[a] = own.iter().map(|i| bones[i.body as usize].turn * node.position * i.weight).sum();
             for i in own {
                 let bone = &bones[i.body as usize];
                 let arm = bone.turn * carried + bone.shift - bone.at;
@@ -231,6 +235,7 @@ impl Posed {
                 let arm = bone.turn * u + bone.shift - bone.at;
                 let rate = bone.turn * node.velocity;
                 self.turns[a] = bone.turn;
+                self.displaced[a] = bone.turn * node.position;
                 levers[0] = -skew(arm);
                 self.places[a] = bone.at + arm;
                 self.velocities[a] = bone.velocity + bone.spin.cross(arm) + rate;
@@ -286,6 +291,7 @@ impl Posed {
                 }
             }
             (self.places[a], self.velocities[a], self.bends[a]) = (x, velocity, bend);
+            self.displaced[a] = self.turns[a] * node.position;
         }
     }
 }

@@ -396,7 +396,9 @@ impl Ahead {
         (friction, shape_b, feature): (f64, u32, u32),
     ) -> Option<Touch> {
         let closing = -normal.dot(spot.sum(|v| posed.velocities[v]) - velocity);
-        if gap >= self.comes(closing) {
+        // Skin that gives way comes back by as much as it was displaced, whatever way it goes at the start.
+        let back = if self.h > 0.0 { normal.dot(spot.sum(|v| posed.displaced[v])).max(0.0) } else { 0.0 };
+        if gap >= self.comes(closing) + back {
             return None;
         }
         let friction = most_of(spot, &skin.friction).min(friction);

@@ -166,9 +166,10 @@ pub(super) fn substep(
     done
 }
 
-/// The last resort: for this part, the shortest there is, the bodies stay where they are and lose half of their speed. What cannot move at one speed may at a
-/// lower one, and poses in which nothing can move are left by none.
+/// The last resort: for this part, the shortest there is, the bodies stay where they are and lose half of their speed, and what pressed on them is forgotten. What cannot move at one
+/// speed, or from the impulses of before, may at a lower one and from none; poses in which nothing can move are left by none.
 fn stay(part: &Part<'_>, state: &mut State) -> Report {
+    state.forget();
     state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * 0.5);
     let gap = measure::joint_gap(part.model, state);
     Report {
