@@ -86,7 +86,7 @@ test("a ball under the mouse dents the skin and moves the skeleton", async () =>
   await until(page, () => window.supple.tool.preview);
   await page.mouse.down();
   await until(page, () => window.supple.frame.skin.balls.length === 1);
-  // Until it rests: while the bones give way, some vertices are inside the ball by up to 7 mm for a step or two.
+  // until it rests
   await steps(40);
   await until(page, () => window.supple.soft.apart > 1e-3 && window.supple.soft.balls === 1);
   const { displacement, pressure, balls } = await soft();
