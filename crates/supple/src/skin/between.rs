@@ -49,7 +49,9 @@ impl Search {
             }
             let places = corners.map(|v| posed.places[v as usize]);
             let speed = |v: u32| (posed.velocities[v as usize] - (thing.side)(posed.places[v as usize]).1).length();
-            let comes = ahead.comes(corners.iter().map(|&v| speed(v)).fold(0.0, f64::max));
+            let back = |v: u32| posed.displaced[v as usize].length();
+            let most_of = |of: &dyn Fn(u32) -> f64| corners.iter().map(|&v| of(v)).fold(0.0, f64::max);
+            let comes = ahead.comes(most_of(&speed), most_of(&back));
             if least.is_finite() && least > comes + INWARD * side {
                 continue;
             }

@@ -381,9 +381,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// How far something may be that comes as fast.
-    pub(super) fn comes(&self, closing: f64) -> f64 {
-        self.slack + self.h * closing.max(0.0)
+    /// How far something may be that comes as fast. Skin that gives way comes back by as much as it was displaced, whatever way it goes at the start.
+    pub(super) fn comes(&self, closing: f64, back: f64) -> f64 {
+        self.slack + self.h * closing.max(0.0) + if self.h > 0.0 { back.max(0.0) } else { 0.0 }
     }
 
     /// The contact of a place with something of a friction and a key, if it may come about within the part.
@@ -396,9 +396,8 @@ impl Ahead {
         (friction, shape_b, feature): (f64, u32, u32),
     ) -> Option<Touch> {
         let closing = -normal.dot(spot.sum(|v| posed.velocities[v]) - velocity);
-        // Skin that gives way comes back by as much as it was displaced, whatever way it goes at the start.
-        let back = if self.h > 0.0 { normal.dot(spot.sum(|v| posed.displaced[v])).max(0.0) } else { 0.0 };
-        if gap >= self.comes(closing) + back {
+        let back = normal.dot(spot.sum(|v| posed.displaced[v]));
+        if gap >= self.comes(closing, back) {
             return None;
         }
         let friction = most_of(spot, &skin.friction).min(friction);
