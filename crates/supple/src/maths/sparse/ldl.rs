@@ -209,11 +209,7 @@ impl Ldl {
         self.permute(x);
         let task = Task { count: self.order.len(), signs: Pivots::OfAnySign, substitutes: true };
         self.eliminate_first(matrix, turning, task)?;
-        if self.instructions == Instructions::Best && has_fused() {
-            Fused::enter(SubstituteBack::<Fused> { ldl: self, real: PhantomData });
-        } else {
-            f64::enter(SubstituteBack::<f64> { ldl: self, real: PhantomData });
-        }
+        self.substitute(task.count);
         self.permute_back(x);
         Ok(())
     }
@@ -326,7 +322,7 @@ impl Ldl {
     /// nodes is the right-hand side of what is left of the matrix; [`expand`](Self::expand) goes on from the rest.
     pub fn reduce(&mut self, kept: usize, r: &mut [Vector]) {
         self.permute(r);
-        self.substitute_forward::<f64>(self.order.len() - kept);
+        self.substitute_forward::<f64>(0..self.order.len() - kept);
         self.permute_back(r);
     }
 
@@ -340,12 +336,17 @@ impl Ldl {
     /// `x ← H⁻¹ x`, by nodes; of a node smaller than six the rest must be zero and stays so.
     pub fn solve(&mut self, x: &mut [Vector]) {
         self.permute(x);
-        if self.instructions == Instructions::Best && has_fused() {
-            Fused::enter(Substitute::<Fused> { ldl: self, real: PhantomData });
-        } else {
-            f64::enter(Substitute::<f64> { ldl: self, real: PhantomData });
-        }
+        self.substitute(0);
         self.permute_back(x);
+    }
+
+    /// Both substitutions of all columns, the one forward from the column `first` on.
+    fn substitute(&mut self, first: usize) {
+        if self.instructions == Instructions::Best && has_fused() {
+            Fused::enter(Substitute::<Fused> { ldl: self, first, real: PhantomData });
+        } else {
+            f64::enter(Substitute::<f64> { ldl: self, first, real: PhantomData });
+        }
     }
 
     fn permute(&mut self, x: &[Vector]) {
@@ -360,10 +361,10 @@ impl Ldl {
         }
     }
 
-    /// Of the first `count` columns: `y ← L⁻¹ y`.
+    /// Of these columns: `y ← L⁻¹ y`.
     #[inline(always)]
-    fn substitute_forward<R: Real>(&mut self, count: usize) {
-        (0..count).for_each(|k| self.substitute_column::<R>(k));
+    fn substitute_forward<R: Real>(&mut self, columns: Range<usize>) {
+        columns.for_each(|k| self.substitute_column::<R>(k));
     }
 
     /// Of column k alone: `y ← L⁻¹ y`.
@@ -439,6 +440,7 @@ fn subtract_rows<R: Real, const S: usize>(h: &mut [Vector], left: &[Vector; S], 
 /// Both substitutions, compiled for kinds of numbers.
 struct Substitute<'a, R> {
     ldl: &'a mut Ldl,
+    first: usize,
     real: PhantomData<R>,
 }
 
@@ -447,22 +449,8 @@ impl<R: Real> Kernel for Substitute<'_, R> {
     #[inline(always)]
     fn run(self) {
         let all = self.ldl.order.len();
-        self.ldl.substitute_forward::<R>(all);
+        self.ldl.substitute_forward::<R>(self.first..all);
         self.ldl.substitute_back::<R>(all);
-    }
-}
-
-/// The second one alone.
-struct SubstituteBack<'a, R> {
-    ldl: &'a mut Ldl,
-    real: PhantomData<R>,
-}
-
-impl<R: Real> Kernel for SubstituteBack<'_, R> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        self.ldl.substitute_back::<R>(self.ldl.order.len());
     }
 }
 
