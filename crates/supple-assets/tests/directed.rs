@@ -74,8 +74,6 @@ struct Told {
     reached: u32,
     /// No command brings the bone nearer, and this is told.
     stuck: u32,
-    /// Light bones flutter in least torque, as steps of 1/60 s are too long for them: not mended yet.
-    fluttered: u32,
     /// Figures too weak to keep the pose they start in.
     weak: Vec<String>,
     /// Figures with loops or couplings.
@@ -125,9 +123,7 @@ fn direct(path: &Path, told: &mut Told) {
         let is_stuck = missed > 0.9 && last.limited == 0 && end < 0.01 * most;
         told.reached += u32::from(reached);
         told.stuck += u32::from(!reached && is_stuck);
-        let flutters = style == Style::LeastTorque && last.acceleration > 1e3;
-        told.fluttered += u32::from(!reached && !is_stuck && flutters);
-        if fastest > most && !flutters || !(reached || is_stuck || flutters) {
+        if fastest > most || !(reached || is_stuck) {
             told.wrong.push(line);
         }
     }
@@ -142,14 +138,13 @@ fn imported_figures_follow_a_drag_in_every_style() {
     for (folder, ending) in FILES {
         common::files(folder, ending).iter().for_each(|path| direct(path, &mut told));
     }
-    let Told { reached, stuck, fluttered, weak, refused, wrong } = told;
-    println!(
-        "{reached} reached, {stuck} stuck, {fluttered} fluttering, {refused} figures refused, too weak to stand: {weak:?}"
-    );
+    let Told { reached, stuck, weak, refused, wrong } = told;
+    println!("{reached} reached, {stuck} stuck, {refused} figures refused, too weak to stand: {weak:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // All goals can be reached. Some figures stand in a singular pose, and some end in one; not one goal in twenty is lost to it.
-    let lost = stuck + fluttered;
-    assert!(20 * lost <= reached + lost, "{lost} of {}", reached + lost);
+    assert!(20 * stuck <= reached + stuck, "{stuck} of {}", reached + stuck);
+    // most of the files are figures, and are tried
+    assert!(reached >= 100 && refused <= 5 && weak.len() <= 1, "{reached} reached, {refused} refused, {weak:?} weak");
 }
 
 /// Figures with more bodies are left out where goals are out of reach, for the time it takes.
@@ -174,8 +169,7 @@ fn overreach(path: &Path, wrong: &mut Vec<String>) {
                     last.limited, last.max_torque
                 );
                 println!("{line}");
-                // in the other styles what is out of reach still whirls: told, not mended yet
-                if style == Style::LeastAcceleration && fastest > most {
+                if fastest > most {
                     wrong.push(line);
                 }
             }
@@ -186,7 +180,7 @@ fn overreach(path: &Path, wrong: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_out_of_reach_makes_nothing_whirl_in_least_acceleration() {
+fn what_is_out_of_reach_makes_nothing_whirl() {
     if common::assets().is_none() {
         return;
     }

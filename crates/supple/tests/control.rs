@@ -162,7 +162,7 @@ fn rows_and_their_singular_values_are_those_of_the_oracle() {
             }
         }
         let mut hierarchy = Hierarchy::default();
-        hierarchy.begin(12, 3);
+        hierarchy.begin(12, 3, 0);
         hierarchy.add_level(&rows.concat(), &[0.0; 3], Robustness::EXACT);
         let mut found = hierarchy.singular_values().to_vec();
         found.sort_by(|a, b| b.total_cmp(a));
@@ -283,9 +283,30 @@ fn creature(seed: u64) -> (Model, State) {
     (model, state)
 }
 
+/// The smallest share of the largest singular value that the rows of a point's acceleration have, given the accelerations of the actuators.
+fn condition(model: &Model, state: &State, body: BodyId, point: DVec3, in_plane: bool) -> f64 {
+    let coordinates = Coordinates::of(model, state);
+    let roots = coordinates.rate_range(0).len();
+    let is_root = |joint: &Joint| joint.parent.is_none();
+    let given: Vec<_> =
+        model.joints().iter().map(|j| if is_root(j) { Given::Torque } else { Given::Acceleration }).collect();
+    let values = vec![0.0; coordinates.rates.len()];
+    let known = Known { given: &given, values: &values, particles: &[] };
+    let mut recursion = Recursion::new(model);
+    hybrid(&plain(1e-3), &coordinates, known, &mut recursion).unwrap();
+    let lever = state.bodies[body.index()].orientation * point;
+    let axes = if in_plane { 2 } else { 3 };
+    let mut rows = Vec::new();
+    for axis in &DVec3::AXES[..axes] {
+        rows.extend_from_slice(&recursion.by_acceleration(body, Wrench::at(lever, *axis))[roots..]);
+    }
+    let sigma = DMatrix::from_row_slice(axes, values.len() - roots, &rows).singular_values();
+    sigma.min() / sigma.max()
+}
+
 #[test]
 fn what_is_asked_for_is_reached_when_it_can_be_and_the_root_stays_free() {
-    let mut work_done = 0;
+    let mut reached = [0; 3];
     for seed in 0..150 {
         let (model, start) = creature(seed);
         let mut random = Random::new(seed + 1000);
@@ -295,26 +316,31 @@ fn what_is_asked_for_is_reached_when_it_can_be_and_the_root_stays_free() {
         if in_plane {
             wish.z = 0.0;
         }
-        for style in STYLES {
+        let point = DVec3::new(0.1, 0.0, 0.0);
+        let condition = condition(&model, &start, body, point, in_plane);
+        for (k, style) in STYLES.into_iter().enumerate() {
             let mut input = plain(1e-3);
             input.control.mode = Mode::Goals;
             input.control.style = style;
             (input.control.gains.most_command, input.control.gains.most_rate) = (1e9, 1e9);
-            input.control.robustness = Robustness::Scaled(0.02); // less is held back than by default
-            let point = DVec3::new(0.1, 0.0, 0.0);
             input.control.goals = vec![Goal::new(body, point, Aim::Acceleration(wish), Level::Secondary)];
             let mut state = start.clone();
             let report = step(&model, &input, &mut state, &mut Work::new(&model)).unwrap().control;
             assert!(report.root_wrench < 1e-9, "seed {seed}, {style:?}: {report:?}");
-            // Where a direction is out of reach, the pull tells nothing; otherwise the wish is fulfilled to rounding.
-            if report.residuals[1] < 1e-6 * report.asked[1] {
-                work_done += 1;
-            } else {
-                assert!(model.joints().len() < 6, "seed {seed}, {style:?}: {report:?}");
-            }
+            let is_reached = report.residuals[1] < 1e-6 * report.asked[1];
+            reached[k] += u32::from(is_reached);
+            // no direction is taken for one that can hardly be reached: the wish is fulfilled to rounding
+            let Robustness::Scaled(share) = Robustness::default() else { unreachable!("the default") };
+            let is_feasible = condition > share * (1.0 + 1e-9);
+            assert!(
+                style != Style::LeastAcceleration || is_reached == is_feasible,
+                "seed {seed}: {condition} {report:?}"
+            );
         }
     }
-    assert!(work_done > 300, "{work_done}"); // most of 450
+    // in the other styles commands are measured otherwise, and other directions are easy
+    println!("{reached:?} of 150");
+    assert!(reached.iter().all(|n| *n >= 50), "{reached:?} of 150");
 }
 
 #[test]

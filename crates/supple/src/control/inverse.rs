@@ -63,6 +63,8 @@ pub const NONE: f64 = 1e-9;
 const LEFT: f64 = 0.05;
 /// Below this share of the largest nothing is asked of a direction.
 const CUT: f64 = 1e-6;
+/// What is asked of a direction is done in full when no larger share of it is not.
+const FIRM: f64 = 1e-9;
 /// Rows are at right angles when the cosine of their angle is no larger.
 const RIGHT_ANGLE: f64 = 1e-14;
 /// Turns through all pairs of rows; five to eight are usual.
@@ -73,30 +75,42 @@ const MOST_TURNS: u32 = 40;
 pub struct Hierarchy {
     columns: usize,
     x: Vec<f64>,
-    /// Directions that rows before have used, orthonormal, one after the other, each followed by its dual.
+    /// Directions that rows before have used, orthonormal, one after the other, each followed by its dual and by the parts that the rows given have in it.
     used: Vec<f64>,
-    /// `C P` with its rows turned, each followed by its dual, and `d − C x` turned alike.
+    /// `C P` with its rows turned, each followed by its dual and its parts, and `d − C x` turned alike.
     rows: Vec<f64>,
     rest: Vec<f64>,
     /// Singular values of the last level.
     sigma: Vec<f64>,
+    /// By direction used: whether what was asked of it was done in full; and how many directions there were before the last level.
+    firm: Vec<bool>,
+    before_last: usize,
+    /// By row given, in order: λ; and how many were given.
+    multipliers: Vec<f64>,
+    given: usize,
 }
 
 impl Hierarchy {
-    /// Begins anew: x = 0, with this many columns. Room is made for so many rows in all.
-    pub fn begin(&mut self, columns: usize, rows: usize) {
+    /// Begins anew: x = 0, with this many columns. Room is made for so many rows in all; of the first `multiplied` of them multipliers are found.
+    pub fn begin(&mut self, columns: usize, rows: usize, multiplied: usize) {
         self.columns = columns;
+        let stride = 2 * columns + rows;
         for (list, room) in [
-            (&mut self.used, 2 * columns * rows.min(columns)),
-            (&mut self.rows, 2 * columns * rows),
+            (&mut self.used, stride * rows.min(columns)),
+            (&mut self.rows, stride * rows),
             (&mut self.rest, rows),
             (&mut self.sigma, rows),
+            (&mut self.multipliers, rows),
         ] {
             list.clear();
             list.reserve(room);
         }
         self.x.clear();
         self.x.resize(columns, 0.0);
+        self.multipliers.resize(multiplied, 0.0);
+        (self.given, self.before_last) = (0, 0);
+        self.firm.clear();
+        self.firm.reserve(rows);
     }
 
     /// The solution so far.
@@ -104,9 +118,25 @@ impl Hierarchy {
         &self.x
     }
 
+    /// λ by row: the solution is `Σ λ W c`, the sum of the duals of the rows given, multiplied by these.
+    pub fn multipliers(&self) -> &[f64] {
+        &self.multipliers
+    }
+
     /// Singular values of the last level, in no order.
     pub fn singular_values(&self) -> &[f64] {
         &self.sigma
+    }
+
+    /// Takes from an x, measured as the solution is, all that it would do to what levels before the last one reach. Returns whether there are such levels.
+    pub fn spare(&self, x: &mut [f64]) -> bool {
+        let n = self.columns;
+        let directions = self.used.chunks_exact(2 * n + self.multipliers.len()).zip(&self.firm);
+        for (v, _) in directions.take(self.before_last).filter(|(_, is_firm)| **is_firm) {
+            let along = dot(&v[..n], x);
+            add(x, -along, &v[n..2 * n]);
+        }
+        self.before_last > 0
     }
 
     /// Adds a level: rows of C one after the other, and d.
@@ -117,64 +147,73 @@ impl Hierarchy {
     /// Adds a level whose x is measured by `xᵀ W⁻¹ x`, W symmetric and positive, the same for all levels: rows of C, and rows of `C W`.
     pub fn add_level_by(&mut self, c: &[f64], duals: &[f64], d: &[f64], robustness: Robustness) {
         let n = self.columns;
+        let stride = 2 * n + self.multipliers.len();
+        let given = self.given;
+        self.given += d.len();
         self.sigma.clear();
         if d.is_empty() || n == 0 {
             return;
         }
+        self.before_last = self.firm.len();
         // C P and d − C x
         self.rows.clear();
-        for (row, dual) in c.chunks_exact(n).zip(duals.chunks_exact(n)) {
+        for (i, (row, dual)) in c.chunks_exact(n).zip(duals.chunks_exact(n)).enumerate() {
             self.rows.extend_from_slice(row);
             self.rows.extend_from_slice(dual);
+            self.rows.extend((0..stride - 2 * n).map(|k| f64::from(u8::from(k == given + i))));
         }
         self.rest.clear();
         let mut largest = 0.0f64; // the longest row, before levels above took their part
-        for (row, d) in self.rows.chunks_exact_mut(2 * n).zip(d) {
-            largest = largest.max(length(row));
+        for (row, d) in self.rows.chunks_exact_mut(stride).zip(d) {
+            largest = largest.max(length(row, n));
             self.rest.push(d - dot(&row[..n], &self.x));
             // Twice: the second time takes away the rounding of the first.
             for _ in 0..2 {
-                for v in self.used.chunks_exact(2 * n) {
-                    let along = product(row, v);
+                for v in self.used.chunks_exact(stride) {
+                    let along = product(row, v, n);
                     add(row, -along, v);
                 }
             }
         }
         turn_rows(&mut self.rows, &mut self.rest, n);
-        self.sigma.extend(self.rows.chunks_exact(2 * n).map(length));
+        self.sigma.extend(self.rows.chunks_exact(stride).map(|row| length(row, n)));
         let largest = self.sigma.iter().copied().fold(LEFT * largest, f64::max);
-        for ((row, rest), sigma) in self.rows.chunks_exact(2 * n).zip(&self.rest).zip(&self.sigma) {
+        for ((row, rest), sigma) in self.rows.chunks_exact(stride).zip(&self.rest).zip(&self.sigma) {
             if *sigma <= NONE * largest {
                 continue;
             }
-            let size = robustness.inverse(*sigma, largest) * rest / sigma;
-            add(&mut self.x, size, &row[n..]);
+            let inverse = robustness.inverse(*sigma, largest);
+            let size = inverse * rest / sigma;
+            add(&mut self.x, size, &row[n..2 * n]);
+            add(&mut self.multipliers, size, &row[2 * n..]);
             self.used.extend(row.iter().map(|v| v / sigma));
+            self.firm.push(inverse * sigma > 1.0 - FIRM);
         }
     }
 }
 
-/// `a W bᵀ` of two rows, each followed by its dual.
-fn product(a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len() / 2;
-    dot(&a[..n], &b[n..])
+/// `a W bᵀ` of two rows of n columns, each followed by its dual.
+fn product(a: &[f64], b: &[f64], n: usize) -> f64 {
+    dot(&a[..n], &b[n..2 * n])
 }
 
 /// Of a row followed by its dual; rounding may make its square negative.
-fn length(row: &[f64]) -> f64 {
-    product(row, row).max(0.0).sqrt()
+fn length(row: &[f64], n: usize) -> f64 {
+    product(row, row, n).max(0.0).sqrt()
 }
 
-/// Turns pairs of rows, each followed by its dual, and the entries of `d` with them, until all rows are at right angles.
+/// Turns pairs of rows, each followed by its dual and its parts, and the entries of `d` with them, until all rows are at right angles.
 fn turn_rows(rows: &mut [f64], d: &mut [f64], columns: usize) {
-    let (m, n) = (d.len(), 2 * columns);
+    let m = d.len();
+    let n = rows.len() / m;
     for _ in 0..MOST_TURNS {
         let mut turned = false;
         for p in 0..m {
             for q in p + 1..m {
                 let (head, tail) = rows.split_at_mut(q * n);
                 let (a, b) = (&mut head[p * n..(p + 1) * n], &mut tail[..n]);
-                let (aa, bb, ab) = (product(a, a).max(0.0), product(b, b).max(0.0), product(a, b));
+                let (aa, bb) = (product(a, a, columns).max(0.0), product(b, b, columns).max(0.0));
+                let ab = product(a, b, columns);
                 if ab == 0.0 || ab.abs() <= RIGHT_ANGLE * (aa * bb).sqrt() {
                     continue;
                 }
@@ -234,7 +273,7 @@ mod tests {
             let (c2, d2) = (numbers(seed + 2000, 3 * n), numbers(seed + 3000, 3));
             // more than is left free: cannot be fulfilled
             let (c3, d3) = (numbers(seed + 4000, 20 * n), numbers(seed + 5000, 20));
-            h.begin(n, 25);
+            h.begin(n, 25, 0);
             h.add_level(&c1, &d1, Robustness::EXACT);
             h.add_level(&c2, &d2, Robustness::EXACT);
             let two = h.solution().to_vec();
@@ -242,7 +281,7 @@ mod tests {
             // rounding, times conditions of up to 1e3
             assert!(missed(&c1, &d1, h.solution()) < 1e-11 && missed(&c2, &d2, h.solution()) < 1e-10);
             // both levels at once have the same shortest solution, since both can be fulfilled
-            h.begin(n, 25);
+            h.begin(n, 25, 0);
             h.add_level(&[c1, c2].concat(), &[d1, d2].concat(), Robustness::EXACT);
             let off = h.solution().iter().zip(&two).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-9 * h.solution().iter().fold(1.0, |m: f64, x| m.max(x.abs())), "{off}");
@@ -257,7 +296,7 @@ mod tests {
             let gap = 0.5f64.powi(k);
             let c = [1.0, 0.0, 0.0, 1.0, gap, 0.0];
             let d = [0.0, 1.0];
-            h.begin(3, 2);
+            h.begin(3, 2, 0);
             h.add_level(&c, &d, Robustness::Scaled(0.02));
             let largest = h.singular_values().iter().copied().fold(0.0, f64::max);
             let size = dot(h.solution(), h.solution()).sqrt();
@@ -272,7 +311,7 @@ mod tests {
     fn a_level_that_repeats_the_one_before_adds_nothing() {
         let mut h = Hierarchy::default();
         let (c, d) = (numbers(7, 24), numbers(8, 3));
-        h.begin(8, 6);
+        h.begin(8, 6, 0);
         h.add_level(&c, &d, Robustness::EXACT);
         let first = h.solution().to_vec();
         let other: Vec<f64> = d.iter().map(|d| d + 1.0).collect();
@@ -297,13 +336,26 @@ mod tests {
             let (c1, c2) = (numbers(seed + 300, 2 * n), numbers(seed + 600, 2 * n));
             let (d1, d2) = (numbers(seed + 900, 2), numbers(seed + 1200, 2));
             let (w1, w2) = (times_w(&c1), times_w(&c2));
-            h.begin(n, 4);
+            h.begin(n, 4, 4);
+            h.add_level_by(&c1, &w1, &d1, Robustness::EXACT);
+            h.add_level_by(&c2, &w2, &d2, Robustness::default());
+            let x = h.solution().to_vec();
+            let of_rows = |j: usize| {
+                let duals = w1.chunks_exact(n).chain(w2.chunks_exact(n));
+                h.multipliers().iter().zip(duals).map(|(lambda, dual)| lambda * dual[j]).sum::<f64>()
+            };
+            let off = (0..n).map(|j| (of_rows(j) - x[j]).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-10 * x.iter().fold(1.0, |m: f64, x| m.max(x.abs())), "{off}");
+            h.begin(n, 4, 0);
             h.add_level_by(&c1, &w1, &d1, Robustness::EXACT);
             h.add_level_by(&c2, &w2, &d2, Robustness::EXACT);
+            let mut more = numbers(seed + 1800, n);
+            assert!(h.spare(&mut more));
+            assert!(missed(&c1, &[0.0; 2], &more) < 1e-10 && missed(&c2, &[0.0; 2], &more) > 1e-6);
             let x = h.solution().to_vec();
             assert!(missed(&c1, &d1, &x) < 1e-10 && missed(&c2, &d2, &x) < 1e-10);
             // any other solution is longer: x + z with C z = 0 has z at right angles to x by W⁻¹, that is z · (Cᵀ λ) = 0
-            h.begin(n, 4);
+            h.begin(n, 4, 0);
             h.add_level(&[c1.clone(), c2.clone()].concat(), &[0.0; 4], Robustness::EXACT);
             let mut z = numbers(seed + 1500, n);
             for _ in 0..2 {
@@ -340,7 +392,7 @@ mod tests {
         let (c, s) = (0.6, 0.8);
         let rows = [c * c - s * s * 1e-9, c * s + s * c * 1e-9, -s * c - c * s * 1e-9, -s * s + c * c * 1e-9];
         let mut h = Hierarchy::default();
-        h.begin(2, 2);
+        h.begin(2, 2, 0);
         h.add_level(&rows, &[1.0, 0.0], Robustness::default());
         let mut sigma = h.singular_values().to_vec();
         sigma.sort_by(f64::total_cmp);

@@ -17,6 +17,7 @@
 
 mod bounds;
 mod poses;
+mod pull;
 mod rows;
 
 use super::loads::{self, Loads};
@@ -100,6 +101,11 @@ pub(super) struct Direct {
     /// The rows as torques are measured, in least torque; and that of torques at their bounds.
     duals: Vec<f64>,
     fixed: Vec<f64>,
+    /// Rows, d and what is commanded beside, as a level found them.
+    matrix_before: Vec<f64>,
+    duals_before: Vec<f64>,
+    rhs_before: Vec<f64>,
+    own_before: Vec<f64>,
     hierarchy: Hierarchy,
     /// How the rows of bodies respond to forces along them, and what they lack.
     mobility: Vec<f64>,
@@ -117,9 +123,17 @@ pub(super) struct Direct {
     /// By rate: torques of those that are held, and commands and torques with fewer levels of goals.
     held: Vec<f64>,
     below: Vec<f64>,
+    /// How many levels the commands are of; those below are of one less.
+    levels: u32,
     torques_below: Vec<f64>,
     /// By node.
     told: Vec<Told>,
+    /// By node on the way from a goal to the root: the stiffness that its pull has from there on, and the number of joints there. By rate: that which torques take into account.
+    passed_on: Vec<f64>,
+    passed_by: Vec<f64>,
+    stiffness: Vec<f64>,
+    /// By column: the torques that come of it.
+    back: Vec<f64>,
     spline: Spline,
     /// Positions on the motion through the keyframes: a part before, now, a part later.
     path: [Vec<f64>; 3],
@@ -188,6 +202,10 @@ impl Direct {
             rhs: Vec::new(),
             duals: Vec::new(),
             fixed: Vec::new(),
+            matrix_before: Vec::new(),
+            duals_before: Vec::new(),
+            rhs_before: Vec::new(),
+            own_before: vec![0.0; rates],
             hierarchy: Hierarchy::default(),
             mobility: Vec::new(),
             lack: Vec::new(),
@@ -201,8 +219,13 @@ impl Direct {
             high: vec![0.0; rates],
             held: vec![0.0; rates],
             below: vec![0.0; rates],
+            levels: 0,
             torques_below: vec![0.0; rates],
             told: vec![Told::Limp; nodes.len()],
+            passed_on: vec![0.0; nodes.len()],
+            passed_by: vec![0.0; nodes.len()],
+            stiffness: vec![0.0; rates],
+            back: Vec::with_capacity(rates),
             spline: Spline::default(),
             path: std::array::from_fn(|_| coordinates.positions.clone()),
             most_rows: 0,
@@ -304,7 +327,7 @@ impl Direct {
             solves += self.make_rows(asked, dynamics.recursion, report);
             self.make_alike(asked.control(), 0);
             self.own.copy_from_slice(&self.brake);
-            report.limited += self.solve_within_bounds(self.robustness(asked), 0) + self.bound(asked.control());
+            report.limited += self.solve_within_bounds(asked, 0, None);
             self.give_told(&self.command, dynamics.recursion);
             solves += dynamics.solve();
             let (is_done, more) = self.keep_torques(asked, dynamics, &mut rounds, report)?;
@@ -341,12 +364,12 @@ impl Direct {
             solves += self.add_duals(dynamics.recursion);
             self.make_alike(asked.control(), 0);
             report.limited += self.solve_within_torques(self.robustness(asked), Some(dynamics.recursion));
+            solves += self.pull_till_the_end(asked, dynamics)?;
         } else {
             self.make_alike(asked.control(), 0);
             report.limited += self.solve_within_torques(self.robustness(asked), None); // as published
         }
-        self.command.iter_mut().zip(&self.base).for_each(|(x, base)| *x += base);
-        give(&self.roles, Given::Torque, &self.command, dynamics.recursion);
+        self.give_torques(dynamics.recursion);
         Ok(solves + dynamics.factor_and_solve()?)
     }
 
@@ -390,6 +413,18 @@ impl Direct {
             }
         }
         self.rows.len() as u32
+    }
+
+    /// Tells the actuators the torques commanded, beside what acts without command.
+    fn give_torques(&mut self, recursion: &mut Recursion) {
+        for (i, _) in self.roles.iter().enumerate().filter(|(_, role)| **role == Role::Actuator) {
+            let range = recursion.rates(i);
+            let mut sum = [0.0; 6];
+            for (sum, rate) in sum.iter_mut().zip(range.clone()) {
+                *sum = self.base[rate] + self.command[rate];
+            }
+            recursion.give(i, Given::Torque, &sum[..range.len()]);
+        }
     }
 
     fn least_velocity(
@@ -462,9 +497,8 @@ impl Direct {
             }
         }
         self.own.fill(0.0);
-        report.limited += self.solve_within_bounds(self.robustness(asked), laws);
+        report.limited += self.solve_within_bounds(asked, laws, Some(rates));
         self.command.iter_mut().zip(rates).for_each(|(x, rate)| *x = (*x - rate) / h);
-        report.limited += self.bound(asked.control());
         Ok(solves)
     }
 
@@ -504,7 +538,7 @@ impl Direct {
 
     /// The force from outside that would fill the rows of bodies: `Λ f = lack`, Λ being how they respond to forces along them.
     fn measure_pull(&mut self, state: &State, report: &mut ControlReport) {
-        self.pull.begin(self.lack.len(), self.lack.len());
+        self.pull.begin(self.lack.len(), self.lack.len(), 0);
         self.pull.add_level(&self.mobility, &self.lack, Robustness::default());
         let root = self.roles.iter().position(|role| *role == Role::Root).unwrap_or(0);
         let centre = state.bodies[self.bodies[root].index()].position;
@@ -547,11 +581,11 @@ impl Direct {
                 }
                 Role::Actuator => {
                     report.actuators += 1;
-                    let (off, own) = (self.off_pose(i, asked), self.own_torques(recursion, i));
+                    let own = self.own_torques(recursion, i);
                     for (k, rate) in asked.coordinates.rate_range(i).enumerate() {
                         let acceleration = recursion.accelerations()[rate];
                         let torque = match control.mode {
-                            Mode::Landing => self.landing_spring(asked, rate, off[k]).torque(acceleration),
+                            Mode::Landing => self.own[rate] - self.brake[rate] * acceleration,
                             _ => own[k],
                         };
                         report.max_torque = report.max_torque.max(torque.abs());

@@ -437,6 +437,17 @@ impl Recursion {
         self.tree.nodes[node].rates.clone()
     }
 
+    /// The node of a body.
+    pub(super) fn node_of(&self, body: BodyId) -> usize {
+        self.node_of[body.index()]
+    }
+
+    /// Where a node's joint is on its body, in the world.
+    pub(super) fn joint_place(&self, node: usize) -> DVec3 {
+        let node = &self.tree.nodes[node];
+        node.world.transform_point(node.body_from_joint.translation)
+    }
+
     /// The k-th free direction of a node's joint: how it moves the body, world axes, at its centre of mass.
     pub(super) fn direction(&self, node: usize, k: usize) -> Twist {
         let node = &self.tree.nodes[node];

@@ -3,7 +3,8 @@
 use super::super::recursion::{Given, Recursion, Singular};
 use super::{Asked, Direct, Dynamics, Role, dot};
 use crate::control::inverse::Robustness;
-use crate::control::{Control, ControlReport, Gains, Level, Style};
+use crate::control::{ControlReport, Gains, Level, Style};
+use std::ops::Range;
 
 /// How an actuator is told, at its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +20,84 @@ pub(super) enum Told {
 }
 
 /// A share that counts as nothing when what was found is compared with its bound.
-const BARELY: f64 = 1e-9;
+pub(super) const BARELY: f64 = 1e-9;
+/// The share of what a level asks for that it may lose to those after it.
+const LOSS: f64 = 1e-12;
 /// Torques at their bounds that others make up for, in least torque; more are held back.
 pub(super) const MOST_FIXED: usize = 64;
 /// How often commands are distributed anew when actuators reach their bounds.
 pub(super) const ROUNDS: u32 = 8;
 
 impl Direct {
-    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Returns how many came to their bounds.
-    pub(super) fn solve_within_bounds(&mut self, robustness: Robustness, laws: usize) -> u32 {
+    /// Solves the rows such that no command is beyond its bounds: one that would be stays there, and the others do what they can. Where levels before would lose by it, a level is done by the share that
+    /// is possible without. Returns how many came to their bounds.
+    pub(super) fn solve_within_bounds(&mut self, asked: Asked<'_>, laws: usize, rates: Option<&[f64]>) -> u32 {
+        let robustness = self.robustness(asked);
         let mut limited = 0;
-        for _ in 0..ROUNDS {
-            self.solve_levels(robustness, laws);
-            let reached = self.fix_at_bounds();
+        let mut kept = [0.0; 3]; // what levels missed
+        self.levels = 0;
+        let last = Level::ALL.iter().rposition(|level| self.rows_of(*level) > 0).unwrap_or(0);
+        for k in 0..=last {
+            if k < last && self.rows_of(Level::ALL[k]) == 0 {
+                continue;
+            }
+            self.levels += 1;
+            self.below.copy_from_slice(&self.command);
+            self.remember();
+            let mut reached = 0;
+            for _ in 0..ROUNDS {
+                self.solve_some_levels(robustness, laws, k + 1);
+                let more = self.fix_at_bounds();
+                reached += more;
+                if more == 0 {
+                    break;
+                }
+            }
             limited += reached;
-            if reached == 0 {
-                break;
+            let lost = (0..k).any(|j| self.missed(laws, j) > kept[j] + LOSS * (kept[j] + self.asked(laws, j)));
+            if self.levels > 1 && reached > 0 && lost {
+                self.turn_back();
+                self.solve_some_levels(robustness, laws, k + 1);
+                self.take_share();
+                return limited + self.bound(asked, rates);
+            }
+            self.take_solution();
+            (0..=k).for_each(|j| kept[j] = self.missed(laws, j));
+            let above = self.bound(asked, rates);
+            if above > 0 {
+                return limited + above;
             }
         }
-        self.take_solution();
         limited
+    }
+
+    /// The sum of squares of what the solution at hand misses of a level.
+    fn missed(&self, laws: usize, level: usize) -> f64 {
+        let n = self.columns.len();
+        let range = self.range_of(laws, level);
+        let rows = self.matrix[range.start * n..range.end * n].chunks_exact(n.max(1));
+        rows.zip(&self.rhs[range]).map(|(row, d)| (d - dot(row, self.hierarchy.solution())).powi(2)).sum()
+    }
+
+    /// The sum of squares of what a level asks for.
+    fn asked(&self, laws: usize, level: usize) -> f64 {
+        self.rhs_before[self.range_of(laws, level)].iter().map(|d| d * d).sum()
+    }
+
+    /// The rows of a level.
+    fn range_of(&self, laws: usize, level: usize) -> Range<usize> {
+        let first = laws + Level::ALL[..level].iter().map(|level| self.rows_of(*level)).sum::<usize>();
+        first..first + self.rows_of(Level::ALL[level])
+    }
+
+    /// The commands that are the largest share of the way from those below to the solution at hand within their bounds.
+    fn take_share(&mut self) {
+        let (share, _) = self.share_of_columns();
+        self.command.copy_from_slice(&self.own);
+        for (column, &rate) in self.columns.iter().enumerate() {
+            let part = self.below[rate] + share * (self.sum(column) - self.below[rate]);
+            self.command[rate] = part.clamp(self.low[rate], self.high[rate]);
+        }
     }
 
     /// The commands of the solution at hand.
@@ -68,47 +127,58 @@ impl Direct {
         reached
     }
 
-    /// Solves the rows for torques such that none is beyond its bounds. The weakest that would be stays there, and the others do what they can; after [`ROUNDS`] of them what is asked for is done by
-    /// the share that is possible, last levels first: in its direction, but more slowly. The recursion measures torques. Returns how many came to their bounds.
+    /// Solves the rows for torques such that none is beyond its bounds. The weakest that would be stays there, and the others do what they can; after [`ROUNDS`] of them, or where levels before would
+    /// lose by it, what is asked for is done by the share that is possible: in its direction, but more slowly. The recursion measures torques. Returns how many came to their bounds.
     pub(super) fn solve_within_torques(&mut self, robustness: Robustness, mut measures: Option<&mut Recursion>) -> u32 {
         self.fixed.clear();
+        let mut kept = [0.0; 3]; // what levels missed
+        let mut tried = None; // the level for which a torque stays at its bound, and that one may turn out to be dear to those before it
         for round in 0.. {
-            self.solve_levels(robustness, 0);
-            if (0..self.columns.len()).all(|column| self.is_within(column)) {
-                self.take_solution();
-                return round;
-            }
             self.below.copy_from_slice(&self.own);
-            let (mut share, mut weakest) = (1.0, 0);
-            for (k, &level) in Level::ALL.iter().enumerate() {
-                if self.rows_of(level) == 0 {
+            let (mut share, mut weakest, mut at, mut missed, mut is_first) = (1.0, 0, 0, kept, true);
+            for k in 0..Level::ALL.len() {
+                if self.rows_of(Level::ALL[k]) == 0 {
                     continue;
                 }
+                is_first = k == self.first_level();
                 self.solve_some_levels(robustness, 0, k + 1);
-                for column in 0..self.columns.len() {
-                    let own = self.share_of_column(column);
-                    if own < share {
-                        (share, weakest) = (own, column);
-                    }
-                }
+                (share, weakest) = self.share_of_columns();
+                at = k;
                 if share < 1.0 {
                     break;
                 }
+                (0..=k).for_each(|j| missed[j] = self.missed(0, j));
                 for column in 0..self.columns.len() {
                     self.below[self.columns[column]] = self.sum(column);
                 }
             }
+            if let Some(level) = tried {
+                let lost = |j: usize| missed[j] > kept[j] + LOSS * (kept[j] + self.asked(0, j));
+                if share < 1.0 && at < level || (0..level).any(lost) {
+                    self.turn_back();
+                    self.below.copy_from_slice(&self.own);
+                    self.solve_some_levels(robustness, 0, level);
+                    for column in 0..self.columns.len() {
+                        self.below[self.columns[column]] = self.sum(column);
+                    }
+                    self.solve_some_levels(robustness, 0, level + 1);
+                    self.take_share();
+                    return round;
+                }
+            }
+            if share == 1.0 {
+                self.take_solution();
+                return round;
+            }
+            if round == ROUNDS {
+                self.take_share();
+                return round + 1;
+            }
+            (kept, tried) = (missed, (!is_first).then_some(at));
+            self.remember();
             let rate = self.columns[weakest];
             let bound = self.sum(weakest).clamp(self.low[rate], self.high[rate]);
             match &mut measures {
-                _ if round == ROUNDS => {
-                    self.command.copy_from_slice(&self.own);
-                    for (column, &rate) in self.columns.iter().enumerate() {
-                        let part = self.below[rate] + share * (self.sum(column) - self.below[rate]);
-                        self.command[rate] = part.clamp(self.low[rate], self.high[rate]);
-                    }
-                    return round + 1;
-                }
                 Some(recursion) => self.fix_measured(weakest, bound, recursion),
                 None => self.fix(weakest, bound),
             }
@@ -116,10 +186,36 @@ impl Direct {
         unreachable!("it ends after {ROUNDS} rounds")
     }
 
-    /// Whether the command of a column is within its bounds.
-    fn is_within(&self, column: usize) -> bool {
-        let rate = self.columns[column];
-        (self.low[rate]..=self.high[rate]).contains(&self.sum(column))
+    /// The first level that anything is asked on.
+    fn first_level(&self) -> usize {
+        Level::ALL.iter().position(|level| self.rows_of(*level) > 0).unwrap_or(0)
+    }
+
+    /// Remembers the rows and what is commanded beside, for [`turn_back`](Self::turn_back).
+    fn remember(&mut self) {
+        self.matrix_before.clone_from(&self.matrix);
+        self.duals_before.clone_from(&self.duals);
+        self.rhs_before.clone_from(&self.rhs);
+        self.own_before.copy_from_slice(&self.own);
+    }
+
+    fn turn_back(&mut self) {
+        std::mem::swap(&mut self.matrix, &mut self.matrix_before);
+        std::mem::swap(&mut self.duals, &mut self.duals_before);
+        std::mem::swap(&mut self.rhs, &mut self.rhs_before);
+        std::mem::swap(&mut self.own, &mut self.own_before);
+    }
+
+    /// The least of the shares of columns, and the column that has it.
+    fn share_of_columns(&self) -> (f64, usize) {
+        let mut least = (1.0, 0);
+        for column in 0..self.columns.len() {
+            let own = self.share_of_column(column);
+            if own < least.0 {
+                least = (own, column);
+            }
+        }
+        least
     }
 
     /// The share of the way from the command below to that of a column that is within its bounds.
@@ -167,15 +263,17 @@ impl Direct {
         self.below.copy_from_slice(&self.brake);
         let (mut share, mut weakest) = (1.0, None);
         let by_level = asked.control().style == Style::LeastAcceleration;
+        self.levels = 0;
         for (k, &level) in Level::ALL.iter().enumerate() {
             if by_level && self.rows_of(level) == 0 || !by_level && level != Level::Tertiary {
                 continue;
             }
             (0..self.told.len()).for_each(|i| self.note_torques(dynamics.recursion, i));
             if by_level {
+                self.levels += 1;
                 self.solve_some_levels(self.robustness(asked), 0, k + 1);
                 self.take_solution();
-                self.bound(asked.control());
+                self.bound(asked, None);
             }
             self.give_told(&self.command, dynamics.recursion);
             solves += dynamics.solve();
@@ -287,15 +385,30 @@ impl Direct {
         }
     }
 
-    /// Makes accelerations smaller, all alike, until none is above the bound. Returns how many were.
-    pub(super) fn bound(&mut self, control: &Control) -> u32 {
-        let most = control.gains.most_command;
+    /// Makes accelerations smaller until none is above the bound: those of the last level, if it is by them; otherwise all alike. In least velocity commands are rates, and those at the start of the part
+    /// are given. Returns how many were.
+    pub(super) fn bound(&mut self, asked: Asked<'_>, rates: Option<&[f64]>) -> u32 {
+        let most = asked.control().gains.most_command * if rates.is_some() { asked.h } else { 1.0 };
+        let from = |rate: usize| rates.map_or(0.0, |rates| rates[rate]);
         let told = |rate: &usize| self.roles[self.node_of_rate[*rate]] == Role::Actuator;
-        let sizes = || (0..self.command.len()).filter(told).map(|rate| self.command[rate].abs());
-        let largest = sizes().fold(0.0, f64::max);
-        let above = sizes().filter(|x| *x > most).count() as u32;
-        if above > 0 {
-            self.command.iter_mut().for_each(|x| *x *= most / largest);
+        let all = || (0..self.command.len()).filter(told);
+        let size = |rate: usize| (self.command[rate] - from(rate)).abs();
+        let above = all().filter(|rate| size(*rate) > most).count() as u32;
+        if above == 0 {
+            return 0;
+        }
+        if self.levels > 1 {
+            let share_of = |rate| {
+                let (below, x) = (self.below[rate] - from(rate), self.command[rate] - from(rate));
+                share_within(below, x, x.clamp(-most, most))
+            };
+            let share = all().map(share_of).fold(1.0, f64::min);
+            self.command.iter_mut().zip(&self.below).for_each(|(x, below)| *x = below + share * (*x - below));
+        } else {
+            let largest = all().map(size).fold(0.0, f64::max);
+            for (rate, x) in self.command.iter_mut().enumerate() {
+                *x = from(rate) + (*x - from(rate)) * (most / largest);
+            }
         }
         above
     }
@@ -407,7 +520,7 @@ impl Direct {
 }
 
 /// The share of the way between two numbers that ends at the bound nearest to the second; none if the first is beyond it too.
-fn share_within(from: f64, to: f64, bound: f64) -> f64 {
+pub(super) fn share_within(from: f64, to: f64, bound: f64) -> f64 {
     if bound == to {
         return 1.0;
     }

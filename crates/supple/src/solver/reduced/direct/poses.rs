@@ -1,8 +1,7 @@
 //! Commands that follow keyframes, and landing.
 
-use super::super::recursion::Given;
-use super::super::recursion::Singular;
-use super::bounds::{Told, allowed};
+use super::super::recursion::{Given, Recursion, Singular};
+use super::bounds::{BARELY, Told, allowed};
 use super::{Asked, Direct, Dynamics, Role, give};
 use crate::control::{Control, ControlReport};
 use glam::DQuat;
@@ -34,7 +33,8 @@ impl Direct {
                 self.command[rate] = within;
             }
         }
-        report.limited += self.bound(asked.control());
+        self.levels = 0;
+        report.limited += self.bound(asked, None);
         self.tell_all(Told::Acceleration);
         give(&self.roles, Given::Acceleration, &self.command, dynamics.recursion);
         Ok(solves + dynamics.factor_and_solve()?)
@@ -86,7 +86,8 @@ impl Direct {
         }
     }
 
-    /// Limp but for springs to the pose, taken at the end of the part: `τ = −K (q + h q̇⁺ − q*) − C q̇⁺`, where spring and damper together have no more than the torque of the actuator.
+    /// Limp but for springs to the pose, taken at the end of the part: `τ = −K (q + h q̇⁺ − q*) − C q̇⁺`. Where that is more than the actuator has, it has what it has. Its torques are then
+    /// `own − brake q̈`, by rate.
     pub(super) fn land(&mut self, asked: Asked<'_>, dynamics: &mut Dynamics<'_>) -> Result<u32, Singular> {
         self.tell_all(Told::Limp);
         give(&self.roles, Given::Torque, &self.base, dynamics.recursion);
@@ -96,23 +97,42 @@ impl Direct {
             }
             let off = self.off_pose(i, asked);
             for (k, rate) in asked.coordinates.rate_range(i).enumerate() {
-                let spring = self.landing_spring(asked, rate, off[k]);
-                dynamics.recursion.spring_joint(i, k, spring.force, spring.implicit);
+                (self.own[rate], self.brake[rate]) = self.landing_spring(asked, rate, off[k]);
+                dynamics.recursion.spring_joint(i, k, self.own[rate], self.brake[rate]);
             }
         }
-        dynamics.factor_and_solve()
+        let mut solves = dynamics.factor_and_solve()?;
+        // each round makes a spring a constant torque for good: it ends
+        while self.hold_springs(asked, dynamics.recursion) {
+            solves += dynamics.factor_and_solve()?;
+        }
+        Ok(solves)
     }
 
-    /// The spring of a rate that is `off` its pose.
-    pub(super) fn landing_spring(&self, asked: Asked<'_>, rate: usize, off: f64) -> LandingSpring {
+    /// Gives springs of the landing that need more torque than their actuators have that torque. Returns whether there are any.
+    fn hold_springs(&mut self, asked: Asked<'_>, recursion: &mut Recursion) -> bool {
+        let mut any = false;
+        for rate in 0..self.own.len() {
+            let (node, most) = (self.node_of_rate[rate], self.most_torque(asked, rate));
+            let torque = self.own[rate] - self.brake[rate] * recursion.accelerations()[rate];
+            if self.roles[node] == Role::Actuator && torque.abs() > most * (1.0 + BARELY) {
+                let held = torque.clamp(-most, most);
+                let k = rate - recursion.rates(node).start;
+                recursion.spring_joint(node, k, held - self.own[rate], -self.brake[rate]);
+                (self.own[rate], self.brake[rate]) = (held, 0.0);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The spring of a rate that is `off` its pose: `force − implicit q̈`, force and implicit.
+    fn landing_spring(&self, asked: Asked<'_>, rate: usize, off: f64) -> (f64, f64) {
         let Control { landing, .. } = asked.control();
         let (omega, inertia, now) = (TAU * landing.hertz, self.inertias[rate], asked.coordinates.rates[rate]);
         let (stiffness, damping) = (inertia * omega * omega, 2.0 * landing.ratio * inertia * omega);
-        let (force, most) = (stiffness * (off - asked.h * now) - damping * now, self.most_torque(asked, rate));
-        if force.abs() > most {
-            return LandingSpring { force: force.clamp(-most, most), implicit: 0.0 };
-        }
-        LandingSpring { force, implicit: asked.h * (damping + asked.h * stiffness) }
+        let force = stiffness * (off - asked.h * now) - damping * now;
+        (force, asked.h * (damping + asked.h * stiffness))
     }
 
     /// The motion from where a node's joint is to the pose.
@@ -122,18 +142,6 @@ impl Direct {
         let mut off = [0.0; 6];
         self.masks[node].difference(&asked.coordinates.positions[at.clone()], &pose[at], &mut off);
         off
-    }
-}
-
-/// A torque `force − implicit q̈`.
-pub(super) struct LandingSpring {
-    pub(super) force: f64,
-    pub(super) implicit: f64,
-}
-
-impl LandingSpring {
-    pub(super) fn torque(&self, acceleration: f64) -> f64 {
-        self.force - self.implicit * acceleration
     }
 }
 

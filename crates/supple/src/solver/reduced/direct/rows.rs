@@ -33,6 +33,8 @@ pub(super) struct Row {
     pub(super) length: f64,
     /// How joints move with a unit force along it: the length of the row in which commands are not measured.
     pub(super) motion: f64,
+    /// What it is multiplied with, beside its weight, to be like others.
+    pub(super) factor: f64,
     pub(super) place: Place,
     /// A* or V*.
     pub(super) wanted: f64,
@@ -63,6 +65,12 @@ impl Direct {
         self.duals.reserve(self.most_rows * self.columns.len());
         self.fixed.clear();
         self.fixed.reserve(MOST_FIXED.min(self.columns.len()) * self.columns.len());
+        self.matrix_before.clear();
+        self.matrix_before.reserve(self.most_rows * self.columns.len());
+        self.duals_before.clear();
+        self.duals_before.reserve(self.most_rows * self.columns.len());
+        self.rhs_before.clear();
+        self.rhs_before.reserve(self.most_rows);
         self.mobility.clear();
         self.mobility.reserve(goals * goals);
         self.lack.clear();
@@ -122,7 +130,17 @@ impl Direct {
                     weight = 0.0; // nothing is asked; but it is known how the point can be moved
                 }
                 let (goal, place, wanted) = (number as u32, row(e), wanted.dot(e));
-                self.rows.push(Row { level, goal, weight, unit: scale, length: 0.0, motion: 0.0, place, wanted });
+                self.rows.push(Row {
+                    level,
+                    goal,
+                    weight,
+                    unit: scale,
+                    length: 0.0,
+                    motion: 0.0,
+                    factor: 0.0,
+                    place,
+                    wanted,
+                });
             }
         }
     }
@@ -181,7 +199,17 @@ impl Direct {
         let scale = if turns { self.length } else { 1.0 };
         let (level, goal) = (control.joint_level, (control.goals.len() + self.rows.len()) as u32);
         let place = Place::Joint { node, along };
-        self.rows.push(Row { level, goal, weight: 1.0, unit: scale, length: 0.0, motion: 0.0, place, wanted });
+        self.rows.push(Row {
+            level,
+            goal,
+            weight: 1.0,
+            unit: scale,
+            length: 0.0,
+            motion: 0.0,
+            factor: 0.0,
+            place,
+            wanted,
+        });
     }
 
     pub(super) fn clear_rows(&mut self) {
@@ -238,6 +266,7 @@ impl Direct {
                 self.matrix[within.clone()].iter_mut().for_each(|x| *x *= weight);
                 self.duals.get_mut(within).into_iter().flatten().for_each(|x| *x *= weight);
                 self.rhs[laws + i] *= scale;
+                self.rows[i].factor = scale;
             }
             first += count;
         }
@@ -245,25 +274,25 @@ impl Direct {
 
     /// What is done about rows that can hardly be reached. In least acceleration a command of `|d|/e` turns joints by `h² |d|/e` until the end of the part, and a singular value changes by about as
     /// large a share of the largest: it tells nothing of a step in which that is more than the share e at which it was taken to be small. So `e ≥ h √|d|`. With less, a limb that is pulled
-    /// straight beyond its reach is told to straighten by more than it is bent, then to straighten back, and flutters.
+    /// straight beyond its reach is told to straighten by more than it is bent, then to straighten back, and flutters. In least velocity it turns them by `h |d|/e`, and `e² ≥ h |d|`. Least torque
+    /// has its own remedy (`pull.rs`): there a small singular value may be that of a heavy trunk beside a light hand.
     pub(super) fn robustness(&self, asked: Asked<'_>) -> Robustness {
         match (asked.control().robustness, asked.control().style) {
             (Robustness::Scaled(share), Style::LeastAcceleration) => {
                 Robustness::Scaled((asked.h * self.turning.sqrt()).min(1.0).max(share))
             }
+            (Robustness::Scaled(share), Style::LeastVelocity) => {
+                Robustness::Scaled((asked.h * self.turning).sqrt().min(1.0).max(share))
+            }
             (as_asked, _) => as_asked,
         }
     }
 
-    /// Solves the rows level by level; the first `laws` rows before all, exactly.
-    pub(super) fn solve_levels(&mut self, robustness: Robustness, laws: usize) {
-        self.solve_some_levels(robustness, laws, Level::ALL.len());
-    }
-
-    /// The same with so many levels.
+    /// Solves the rows of so many levels, one after the other; the first `laws` rows before all, exactly.
     pub(super) fn solve_some_levels(&mut self, robustness: Robustness, laws: usize, levels: usize) {
         let n = self.columns.len();
-        self.hierarchy.begin(n, self.most_rows);
+        let multiplied = if self.duals.is_empty() { 0 } else { laws + self.rows.len() };
+        self.hierarchy.begin(n, self.most_rows, multiplied);
         self.hierarchy.add_level(&self.matrix[..laws * n], &self.rhs[..laws], Robustness::EXACT);
         let mut first = 0;
         for &level in &Level::ALL[..levels] {
