@@ -16,6 +16,8 @@ pub(crate) struct ControlTold {
     pub(crate) drag_level: LevelTold,
     pub(crate) joint_level: LevelTold,
     pub(crate) joints: Vec<JointTold>,
+    /// The target pose: positions of all joints, as in keyframes; empty: the pose that the scene starts in.
+    pub(crate) pose: Vec<f64>,
     pub(crate) pose_share: f64,
     pub(crate) keyframes: Vec<KeyTold>,
     /// Share of the keyframes in the commands.
@@ -33,6 +35,7 @@ pub(crate) struct ControlChange {
     drag_level: Option<LevelTold>,
     joint_level: Option<LevelTold>,
     joints: Option<Vec<JointTold>>,
+    pose: Option<Vec<f64>>,
     pose_share: Option<f64>,
     keyframes: Option<Vec<KeyTold>>,
     share: Option<f64>,
@@ -49,6 +52,7 @@ impl ControlChange {
             drag_level: self.drag_level.unwrap_or(before.drag_level),
             joint_level: self.joint_level.unwrap_or(before.joint_level),
             joints: self.joints.unwrap_or(before.joints),
+            pose: self.pose.unwrap_or(before.pose),
             pose_share: self.pose_share.unwrap_or(before.pose_share),
             keyframes: self.keyframes.unwrap_or(before.keyframes),
             share: self.share.unwrap_or(before.share),
@@ -164,7 +168,7 @@ impl LevelTold {
         }
     }
 
-    fn of(level: Level) -> LevelTold {
+    pub(crate) fn of(level: Level) -> LevelTold {
         match level {
             Level::Primary => LevelTold::Primary,
             Level::Secondary => LevelTold::Secondary,
@@ -200,6 +204,23 @@ impl AimTold {
     }
 }
 
+impl GoalTold {
+    fn goal(&self) -> Goal {
+        let goal = Goal::new(BodyId(self.body), self.point.into(), self.aim.aim(), self.level.level());
+        Goal { weight: self.weight, ..goal }
+    }
+
+    fn of(goal: &Goal) -> GoalTold {
+        GoalTold {
+            body: goal.body.0,
+            point: goal.point.into(),
+            aim: AimTold::of(goal.aim),
+            level: LevelTold::of(goal.level),
+            weight: goal.weight,
+        }
+    }
+}
+
 impl ControlTold {
     /// The control as the engine takes it, in place of `before`, which keeps what is not told.
     pub(crate) fn control(&self, model: &Model, before: &Control) -> Control {
@@ -215,10 +236,9 @@ impl ControlTold {
             StyleTold::Torque => Style::LeastTorque,
             StyleTold::Velocity => Style::LeastVelocity,
         };
-        control.goals.extend(self.goals.iter().map(|goal| Goal {
-            weight: goal.weight,
-            ..Goal::new(BodyId(goal.body), goal.point.into(), goal.aim.aim(), goal.level.level())
-        }));
+        // One that was there already keeps what is not told of it.
+        let known = |told: &GoalTold| kept(before).find(|goal| GoalTold::of(goal) == *told).copied();
+        control.goals.extend(self.goals.iter().map(|told| known(told).unwrap_or_else(|| told.goal())));
         control.joint_level = self.joint_level.level();
         for told in self.joints.iter().filter(|told| (told.joint as usize) < model.joints().len()) {
             *control.joint_mut(model, told.joint as usize) = JointControl {
@@ -231,8 +251,11 @@ impl ControlTold {
                 },
             };
         }
+        control.pose.clone_from(&self.pose);
         control.pose_share = self.pose_share;
-        control.keyframes = Keyframes { share: self.share, ..Keyframes::new() };
+        let usual = if before.keyframes == Keyframes::default() { Keyframes::new() } else { before.keyframes.clone() };
+        let Keyframes { ends, rate, .. } = usual; // a scene may have its own
+        control.keyframes = Keyframes { share: self.share, ends, rate, ..Keyframes::default() };
         let mut coordinates = Coordinates::new(model);
         for key in &self.keyframes {
             if key.positions.len() == coordinates.positions.len() {
@@ -262,15 +285,7 @@ impl ControlTold {
                 Style::LeastTorque => StyleTold::Torque,
                 Style::LeastVelocity => StyleTold::Velocity,
             },
-            goals: kept(control)
-                .map(|goal| GoalTold {
-                    body: goal.body.0,
-                    point: goal.point.into(),
-                    aim: AimTold::of(goal.aim),
-                    level: LevelTold::of(goal.level),
-                    weight: goal.weight,
-                })
-                .collect(),
+            goals: kept(control).map(GoalTold::of).collect(),
             drag_level,
             joint_level: LevelTold::of(control.joint_level),
             joints: joints
@@ -285,6 +300,7 @@ impl ControlTold {
                     },
                 })
                 .collect(),
+            pose: control.pose.clone(),
             pose_share: control.pose_share,
             keyframes: keys
                 .times

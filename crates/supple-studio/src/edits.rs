@@ -4,8 +4,8 @@
 //! of it, where the next live step would begin. An edit at a recorded step began a take of its own; undoing it removes that take and goes back.
 
 use crate::protocol::Change;
+use crate::simulation::Pin;
 use std::time::{Duration, Instant};
-use supple::glam::DVec3;
 
 /// So many edits can be undone.
 const MAX_EDITS: usize = 100;
@@ -41,7 +41,7 @@ pub(crate) enum What {
     /// Settings.
     Set { before: Change, after: Change },
     /// Where a body was held, and is.
-    Pin { body: u32, before: Option<DVec3>, after: Option<DVec3> },
+    Pin { body: u32, before: Option<Pin>, after: Option<Pin> },
     /// A name of a take.
     Rename { before: String, after: String },
     /// Takes were removed while one was at this take and step.

@@ -1,8 +1,9 @@
 //! The text messages, as JSON. `docs/protocol.md` tells them to the authors of clients.
 
-use crate::control::{ControlChange, ControlTold};
+use crate::control::{ControlChange, ControlTold, LevelTold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use supple::Contacts;
 use supple_assets::BoneChange;
 
 /// Version of the protocol, told with every scene and in every frame.
@@ -64,8 +65,13 @@ pub(crate) enum Request {
         #[serde(default)]
         pointer: u32,
     },
-    /// Hold a body where it is, or let it go.
-    Pin { body: u32, on: bool },
+    /// Hold a body where it is, or let it go; the level is that of it while directing.
+    Pin {
+        body: u32,
+        on: bool,
+        #[serde(default)]
+        level: Option<LevelTold>,
+    },
     /// Target poses by the name of the tracker; null lets the scene drive that tracker again.
     Targets { poses: BTreeMap<String, Option<TargetPose>> },
     /// Steer the scene by its controls, each from -1 to 1; null gives them back to the scene.
@@ -89,6 +95,8 @@ pub(crate) enum Request {
     },
     /// Remove a keyframe.
     Unkey { key: usize },
+    /// Take the present pose for the target pose of the control.
+    TargetPose,
     /// Undo the last thing done by hand.
     Undo,
     /// Do again what was undone last.
@@ -105,7 +113,7 @@ impl Request {
     /// Whether it adds something to the present takes that only a person or a device could do again. A changed bone makes a scene of its own, and
     /// undoing may lead to another one.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Delete, Drag, Grab, Key, Pin, Poke, Rename, Set, Steer, Targets, Unkey};
+        use Request::{Delete, Drag, Grab, Key, Pin, Poke, Rename, Set, Steer, TargetPose, Targets, Unkey};
         matches!(
             self,
             Delete { .. }
@@ -114,6 +122,7 @@ impl Request {
                 | Grab { .. }
                 | Key { .. }
                 | Unkey { .. }
+                | TargetPose
                 | Pin { .. }
                 | Rename { .. }
                 | Set(_)
@@ -142,6 +151,11 @@ pub(crate) struct Change<C = ControlTold> {
     pub(crate) stiffness_scale: Option<f64>,
     pub(crate) damping_scale: Option<f64>,
     pub(crate) torques: Option<bool>,
+    /// What touches what.
+    pub(crate) contacts: Option<ContactsTold>,
+    /// Of contacts that are springs \[N/m\], and the speed below which their friction is viscous \[m/s\].
+    pub(crate) contact_stiffness: Option<f64>,
+    pub(crate) contact_slip: Option<f64>,
     /// Whether the scene's own script acts.
     pub(crate) script: Option<bool>,
     /// Whether trackers pull: the springs that hold a character.
@@ -168,6 +182,9 @@ impl Change<ControlChange> {
             stiffness_scale: self.stiffness_scale,
             damping_scale: self.damping_scale,
             torques: self.torques,
+            contacts: self.contacts,
+            contact_stiffness: self.contact_stiffness,
+            contact_slip: self.contact_slip,
             script: self.script,
             hold: self.hold,
             pose: self.pose,
@@ -189,12 +206,42 @@ impl Change {
             stiffness_scale: None,
             damping_scale: None,
             torques: None,
+            contacts: None,
+            contact_stiffness: None,
+            contact_slip: None,
             script: None,
             hold: None,
             pose: None,
             budget: None,
             control: Some(Box::new(control)),
             joints: Vec::new(),
+        }
+    }
+}
+
+/// What touches what.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ContactsTold {
+    Off,
+    Obstacles,
+    All,
+}
+
+impl ContactsTold {
+    pub(crate) fn contacts(self) -> Contacts {
+        match self {
+            ContactsTold::Off => Contacts::Off,
+            ContactsTold::Obstacles => Contacts::Obstacles,
+            ContactsTold::All => Contacts::All,
+        }
+    }
+
+    pub(crate) fn of(contacts: Contacts) -> ContactsTold {
+        match contacts {
+            Contacts::Off => ContactsTold::Off,
+            Contacts::Obstacles => ContactsTold::Obstacles,
+            Contacts::All => ContactsTold::All,
         }
     }
 }
@@ -231,6 +278,8 @@ pub(crate) struct Status<'a> {
     pub(crate) speed: f64,
     pub(crate) settings: Settings,
     pub(crate) pins: Vec<u32>,
+    /// One by one those of the pins.
+    pub(crate) pin_levels: Vec<LevelTold>,
     pub(crate) take: usize,
     /// By index; null where one was removed.
     pub(crate) takes: Vec<Option<TakeLine<'a>>>,
@@ -279,6 +328,10 @@ pub(crate) struct Settings {
     pub(crate) stiffness_scale: f64,
     pub(crate) damping_scale: f64,
     pub(crate) torques: bool,
+    pub(crate) contacts: ContactsTold,
+    /// Null where contacts are no springs.
+    pub(crate) contact_stiffness: Option<f64>,
+    pub(crate) contact_slip: Option<f64>,
     pub(crate) script: bool,
     pub(crate) hold: bool,
     pub(crate) pose: bool,

@@ -6,6 +6,7 @@ mod directing;
 mod doctor;
 mod poking;
 mod posing;
+mod shares;
 mod takes;
 #[cfg(test)]
 mod tests;
@@ -16,17 +17,19 @@ use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
 use crate::journal::{Folder, Journal, Orphan};
 use crate::protocol::{
-    self, Change, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
+    self, Change, ContactsTold, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
 };
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use poking::Poke;
+use shares::{Shares, Wish};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use supple::contact::Penalty;
 use supple::glam::{DQuat, DVec3};
 use supple::skin::Grab;
 use supple::solver::Impulses;
@@ -34,8 +37,8 @@ use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Report, Scene, Solver, StepError, TakeError, Target,
-    Timeline, Twist, Watch, Work, step,
+    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Reduced, Report, Scene, Solver, StepError, TakeError,
+    Target, Timeline, Twist, Watch, Work, step,
 };
 use supple_assets::doctor::Diagnosis;
 use supple_assets::{BoneChange, ChangedBone, Character, FileError, Imported, Made, Recipe};
@@ -323,8 +326,8 @@ struct Stage {
     tracked: BTreeMap<usize, Target>,
     /// What a person steers the scene by; `None`: its script does.
     steering: Option<Vec<f64>>,
-    /// Pinned bodies and where they are held.
-    pins: BTreeMap<u32, DVec3>,
+    /// Pinned bodies.
+    pins: BTreeMap<u32, Pin>,
     /// Pulls by client and pointer.
     drags: BTreeMap<(u64, u32), Drag>,
     /// Balls that poke the skin and vertices of it that are pulled, by client and pointer.
@@ -336,8 +339,14 @@ struct Stage {
     drag_level: LevelTold,
     /// Whether keyframes were made or removed by hand: then they stay when one goes to another step.
     keyed: bool,
-    /// What moves the scene when directing ends.
+    /// Whether the target pose was taken by hand: then it stays, too.
+    aimed: bool,
+    /// How much keyframes and target pose counted in the last step, and by take and step what was asked for where that was not reached yet.
+    shares: Shares,
+    wishes: BTreeMap<(usize, u64), Wish>,
+    /// What moves the scene when directing ends, and what when it begins.
     undirected_by: Solver,
+    directed_by: Solver,
     /// What moves the scene when posing ends.
     moved_by: Solver,
     /// What the corrections of a step may take.
@@ -357,6 +366,13 @@ struct Stage {
     failed: bool,
     /// The body at which the last step failed.
     culprit: Option<BodyId>,
+}
+
+/// Where a body is held, and whose wish comes first while the character is directed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pin {
+    at: DVec3,
+    level: LevelTold,
 }
 
 /// What was done by hand and has not been saved.
@@ -638,6 +654,7 @@ impl Simulation {
             Request::Mend => self.mend()?,
             Request::Key { time } => self.stage.add_key(time)?,
             Request::Unkey { key } => self.stage.remove_key(key)?,
+            Request::TargetPose => self.stage.take_target_pose()?,
             Request::Undo => self.undo()?,
             Request::Redo => self.redo()?,
             Request::Recover { journal } => self.recover(journal)?,
@@ -657,7 +674,7 @@ impl Simulation {
                 self.stage.let_go(|owner| owner == (client, pointer));
                 return Ok(Told::Nothing);
             }
-            Request::Pin { body, on } => self.stage.pin(body, on)?,
+            Request::Pin { body, on, level } => self.stage.pin(body, on, level)?,
             Request::Steer { values } => return self.stage.steer(values),
             Request::Targets { poses } => {
                 self.stage.track(poses)?;
@@ -691,6 +708,7 @@ impl Simulation {
             speed: self.speed,
             settings: stage.settings_told(),
             pins: stage.pins.keys().copied().collect(),
+            pin_levels: stage.pins.values().map(|pin| pin.level).collect(),
             take: stage.take,
             takes: takes.collect(),
             compare: stage.compare,
@@ -833,7 +851,11 @@ impl Stage {
             turns: BTreeMap::new(),
             drag_level: LevelTold::Secondary,
             keyed: false,
+            aimed: false,
+            shares: Shares::default(),
+            wishes: BTreeMap::new(),
             undirected_by: posing::moving_solver(&scene),
+            directed_by: Solver::Reduced(Reduced::default()),
             moved_by: posing::moving_solver(&scene),
             budget: None,
             begun_by: None,
@@ -858,6 +880,7 @@ impl Stage {
     /// Takes settings and pins from the present input, as recorded.
     fn adopt(&mut self) {
         self.settings = self.settings_of(&self.now.input);
+        self.adopt_shares();
         if !self.is_posing() {
             self.moved_by = self.settings.solver;
         }
@@ -865,7 +888,9 @@ impl Stage {
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
         let pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins());
-        self.pins = pins.chain(self.directed_pins()).collect();
+        let of_level = |pins: &BTreeMap<u32, Pin>, body| pins.get(&body).map_or(LevelTold::Primary, |pin| pin.level);
+        let held = pins.map(|(body, at)| (body, Pin { at, level: of_level(&self.pins, body) }));
+        self.pins = held.chain(self.directed_pins()).collect();
     }
 
     /// Trackers hold where they are now when the script is off.
@@ -904,6 +929,7 @@ impl Stage {
             budget.learn(&self.report, self.step_micros);
         }
         self.now.step += 1;
+        self.note_shares();
         self.move_pokes();
         self.timeline.record(self.take, &self.now.input, &self.now.state);
         Ok(advanced)
@@ -931,11 +957,15 @@ impl Stage {
         let pin = self.pin_spring();
         let input = &mut self.now.input;
         input.clone_from(&self.settings);
+        let mut scripted = false;
         if self.script {
             self.scene.direct(self.now.state.time, input);
-            self.heed_script();
+            scripted = self.heed_script();
         } else {
             input.targets.clone_from(&self.held);
+        }
+        if !scripted {
+            self.go_over();
         }
         let input = &mut self.now.input;
         if let Some(values) = &self.steering {
@@ -958,6 +988,7 @@ impl Stage {
         let bad = |what: &str| Err(("studio/value", what.to_owned()));
         let Change { solver, dt, substeps, gravity, stiffness_scale, damping_scale, budget, joints, control, .. } =
             &change;
+        let Change { contact_stiffness, contact_slip, .. } = &change;
         let scale = |x: f64| (0.0..=1e6).contains(&x);
         if let Some(name) = solver {
             let Some(solver) = self.settings.solver.choose(name) else {
@@ -987,11 +1018,22 @@ impl Stage {
         if let Some(told) = control {
             self.check_control(told)?;
         }
+        let within = |x: &Option<f64>, low: f64, high: f64| x.is_none_or(|x| (low..=high).contains(&x));
+        if !(within(contact_stiffness, 1.0, 1e8) && within(contact_slip, 1e-6, 1.0)) {
+            return bad(
+                "stiffness at contacts must lie between 1 and 100,000,000 N/m, slip between 0.000001 and 1 m/s",
+            );
+        }
+        if contact_stiffness.or(*contact_slip).is_some() && springs(self.solver_after(&change)).is_none() {
+            return bad("contacts are no springs in this solver: choose solver reduced");
+        }
         let before = self.settings_before(&change);
         let keying = self.is_keying(&before, &change);
         if before != change || self.has_other_keys(&change) {
             let begun = if keying { None } else { self.fork()? };
-            self.keyed |= keying;
+            if keying {
+                self.keep_made(&before, &change);
+            }
             self.apply(&change);
             if begun.is_some() || self.is_new_take() {
                 self.name_by_style();
@@ -1060,16 +1102,24 @@ impl Stage {
         self.grabs.retain(|&owner, _| !of(owner));
     }
 
-    fn pin(&mut self, body: u32, on: bool) -> Result<(), Refused> {
+    /// Holds a body where it is, at a level, or lets it go. One that is held already stays there and may come to another level.
+    fn pin(&mut self, body: u32, on: bool, level: Option<LevelTold>) -> Result<(), Refused> {
         self.check_body(body)?;
         let before = self.pins.get(&body).copied();
-        if before.is_some() == on {
+        let place = before.map_or(self.now.state.bodies[body as usize].position, |pin| pin.at);
+        let level = level.or(before.map(|pin| pin.level)).unwrap_or(LevelTold::Primary);
+        let after = on.then_some(Pin { at: place, level });
+        if before == after {
             return Ok(());
         }
         let begun = self.fork()?;
-        let after = on.then_some(self.now.state.bodies[body as usize].position);
         self.hold_body(body, after);
-        let label = format!("{} {}", if on { "pin" } else { "unpin" }, self.scene.model.bodies()[body as usize].name);
+        let what = match (before, after) {
+            (Some(_), Some(_)) => "level of pin",
+            (_, None) => "unpin",
+            _ => "pin",
+        };
+        let label = format!("{what} {}", self.scene.model.bodies()[body as usize].name);
         self.add_edit(Edit { label, take: self.take, begun, what: What::Pin { body, before, after } });
         Ok(())
     }
@@ -1172,6 +1222,9 @@ impl Stage {
             stiffness_scale: s.stiffness_scale,
             damping_scale: s.damping_scale,
             torques: s.torques,
+            contacts: ContactsTold::of(s.contacts),
+            contact_stiffness: springs(s.solver).map(|law| law.stiffness),
+            contact_slip: springs(s.solver).map(|law| law.slip),
             script: self.script,
             hold: self.hold,
             pose: self.is_posing(),
@@ -1179,6 +1232,14 @@ impl Stage {
             control: self.control_told(),
             joints: s.joints.iter().enumerate().filter_map(scaled).collect(),
         }
+    }
+}
+
+/// The law of contacts that are springs, where a person may set it.
+fn springs(solver: Solver) -> Option<Penalty> {
+    match solver {
+        Solver::Reduced(Reduced { contacts, .. }) => Some(contacts),
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Takes: seeking, resuming and forking give the bits of the uninterrupted run; files come back whole or are refused.
 
+use supple::control::{Goal, Keyframes, Level, Mode, Style};
 use supple::glam::DVec3;
+use supple::model::Coordinates;
 use supple::timeline::compare::compare;
 use supple::timeline::{Fork, Playback, TakeError, Timeline, file};
 use supple::*;
@@ -262,6 +264,83 @@ impl Random {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % n
+    }
+}
+
+#[test]
+fn anything_may_change_at_any_step_of_a_directed_take() {
+    const MODES: [Mode; 4] = [Mode::Goals, Mode::Keyframes, Mode::Landing, Mode::Off];
+    const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style::LeastVelocity];
+    for (name, seed) in [("worm", 1), ("robot", 2), ("fish", 3)] {
+        let scene = Scene::parse(name).unwrap();
+        let model = &scene.model;
+        let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(model));
+        let mut timeline = Timeline::new(name, model, &state, &input);
+        let last = BodyId(model.bodies().len() as u32 - 1);
+        let place = state.bodies[last.index()].position + DVec3::new(0.0, 0.1, 0.0);
+        let mut reduced = Reduced::default();
+        input.control.goals = vec![Goal::drag(last, DVec3::ZERO, place)];
+        input.control.keyframes = Keyframes::new();
+        input.control.keyframes.insert(0.0, &Coordinates::of(model, &state));
+        input.control.mode = Mode::Goals;
+        let mut random = Random(seed);
+        let (mut changes, mut seen) = ([0; 8], std::collections::BTreeSet::new());
+        let (mut fastest, mut root) = (0.0f64, 0.0f64);
+        for k in 0..400 {
+            // Each of these about every tenth step, and several at once now and then.
+            for (what, count) in changes.iter_mut().enumerate() {
+                if random.below(10) > 0 {
+                    continue;
+                }
+                *count += 1;
+                match what {
+                    0 => input.control.mode = MODES[random.below(4)],
+                    1 => input.control.style = STYLES[random.below(3)],
+                    2 => input.dt = [1e-3, 5e-4, 2e-3, 1.0 / 120.0][random.below(4)],
+                    3 => input.damping_scale = [1.0, 0.2, 5.0][random.below(3)],
+                    4 => {
+                        let joint = random.below(model.joints().len());
+                        input.joint_mut(model, joint).damping_scale = [1.0, 0.3, 3.0][random.below(3)];
+                    }
+                    5 => input.contacts = [Contacts::Obstacles, Contacts::Off, Contacts::All][random.below(3)],
+                    6 => {
+                        reduced.contacts.stiffness = [1e5, 2e4, 4e5][random.below(3)];
+                        reduced.contacts.slip = [1e-3, 1e-2][random.below(2)];
+                    }
+                    _ => {
+                        input.control.goals[0].level = Level::ALL[random.below(3)];
+                        input.control.keyframes.share = [0.0, 0.4, 1.0][random.below(3)];
+                        input.control.pose_share = [0.0, 0.5][random.below(2)];
+                    }
+                }
+            }
+            // As in the studio: what moved the scene before moves it while nobody directs.
+            let off = input.control.mode == Mode::Off;
+            input.solver = if off { scene.input.solver } else { Solver::Reduced(reduced) };
+            seen.insert((input.control.mode as usize, input.control.style as usize));
+            let report =
+                step(model, &input, &mut state, &mut work).unwrap_or_else(|error| panic!("{name}, step {k}: {error}"));
+            timeline.record(0, &input, &state);
+            root = root.max(report.control.root_wrench);
+            fastest = state.bodies.iter().map(|body| body.velocity.linear.length()).fold(fastest, f64::max);
+        }
+        println!("{name}: changes {changes:?}, up to {fastest:.1} m/s, root wrench {root:.1e}");
+        assert!(changes.iter().all(|count| *count > 20) && seen.len() == 12, "{changes:?} {seen:?}");
+        assert!(root < 1e-8, "{name}: {root} N on the root");
+        assert!(fastest < 30.0, "{name}: {fastest} m/s");
+        // From a file, from its start and from the midst, by scratch that knows nothing.
+        let back = file::read(&file::write(&timeline, 0, "supple of the test")).unwrap().timeline;
+        assert_eq!(back, timeline);
+        for from in [0, 137, 399] {
+            let mut work = Work::new(model);
+            let mut moment = back.seek(model, 0, from, &mut work).unwrap();
+            while moment.step < 400 {
+                let outcome = back.advance(model, 0, &mut moment, &mut work).unwrap();
+                assert!(outcome.identical, "{name}: step {} from {from}", moment.step);
+                assert_eq!(Some(moment.state.hash()), timeline.hash(0, moment.step), "{name}: step {}", moment.step);
+            }
+            assert_eq!(moment.state.hash(), state.hash());
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Directing: the character follows pulls by its own actuators, or keyframes, or lands softly.
 
-use super::{Refused, Stage};
-use crate::control::{ControlTold, KeyTold, ModeTold, kept};
+use super::{Pin, Refused, Stage};
+use crate::control::{ControlTold, KeyTold, LevelTold, ModeTold, kept};
 use crate::protocol::Change;
-use supple::control::{Aim, Control, Goal, Level, Mark, Mode, Style};
+use supple::control::{Aim, Control, Goal, Mark, Mode, Style};
 use supple::glam::DVec3;
 use supple::model::Coordinates;
-use supple::{Reduced, Solver};
+use supple::{BodyId, Solver};
 
 impl Stage {
     /// What is asked of the actuators, as told to clients.
@@ -28,19 +28,29 @@ impl Stage {
         if told.keyframes.iter().any(|key| key.positions.len() != positions) {
             return bad(format!("a keyframe needs {positions} positions: ask for one with `key`"));
         }
+        if !(told.pose.is_empty() || told.pose.len() == positions) {
+            return bad(format!(
+                "a target pose needs {positions} positions, or none for that of the start: ask for one with `target_pose`"
+            ));
+        }
         let mut input = self.now.input.clone();
         input.control = told.control(model, &self.settings.control);
         input.grips.clear();
-        input.solver = match told.mode {
-            ModeTold::Off if self.settings.control.mode != Mode::Off => self.undirected_by,
-            ModeTold::Off => self.settings.solver,
-            _ => directed(self.settings.solver),
-        };
+        input.solver = self.solver_for(told.mode, self.settings.solver);
         input
             .control
             .check(model)
             .and_then(|()| input.solver.takes(model, &input))
             .or_else(|error| bad(error.to_string()))
+    }
+
+    /// The solver that a mode has in place of one: what directs is solver `reduced`, with the settings it has or had last.
+    pub(super) fn solver_for(&self, mode: ModeTold, solver: Solver) -> Solver {
+        match (mode, solver) {
+            (ModeTold::Off, Solver::Reduced(_)) if self.settings.control.mode != Mode::Off => self.undirected_by,
+            (ModeTold::Off, _) | (_, Solver::Reduced(_)) => solver,
+            _ => self.directed_by,
+        }
     }
 
     /// Changes what is asked of the actuators. Solver `reduced` carries it out; what moved the scene before moves it again after.
@@ -51,9 +61,10 @@ impl Stage {
         match (was, is) {
             (false, true) => {
                 self.undirected_by = if self.is_posing() { self.moved_by } else { self.settings.solver };
-                self.settings.solver = directed(self.settings.solver);
+                self.settings.solver = self.solver_for(told.mode, self.settings.solver);
             }
             (true, false) if matches!(self.settings.solver, Solver::Reduced(_)) => {
+                self.directed_by = self.settings.solver;
                 self.settings.solver = self.undirected_by;
             }
             _ => {}
@@ -72,59 +83,74 @@ impl Stage {
                 goals.push(Goal { mark: Mark::Cursor, ..Goal::new(drag.body, DVec3::ZERO, aim, level) });
             }
         }
-        for (&body, &at) in &self.pins {
-            let aim = Aim::Position { target: at, velocity: DVec3::ZERO };
-            goals
-                .push(Goal { mark: Mark::Cursor, ..Goal::new(supple::BodyId(body), DVec3::ZERO, aim, Level::Primary) });
+        for (&body, pin) in &self.pins {
+            let aim = Aim::Position { target: pin.at, velocity: DVec3::ZERO };
+            let goal = Goal::new(BodyId(body), DVec3::ZERO, aim, pin.level.level());
+            goals.push(Goal { mark: Mark::Cursor, weight: PIN_WEIGHT, ..goal });
         }
     }
 
-    /// The control of a recorded input without what hands did in it, and with the keyframes that were made by hand.
+    /// The control of a recorded input without what hands did in it, and with the keyframes and the target pose that were made by hand.
     pub(super) fn control_of(&self, control: &Control) -> Control {
         let mut control = Control { goals: kept(control).copied().collect(), ..control.clone() };
         if self.keyed {
             control.keyframes.clone_from(&self.settings.control.keyframes);
         }
+        if self.aimed {
+            control.pose.clone_from(&self.settings.control.pose);
+        }
         control
     }
 
-    /// What the script of a scene asks of the actuators is what is told of them, and what a person takes over.
-    pub(super) fn heed_script(&mut self) {
-        if self.now.input.control != self.settings.control {
+    /// What the script of a scene asks of the actuators is what is told of them, and what a person takes over. Returns whether it asks for anything.
+    pub(super) fn heed_script(&mut self) -> bool {
+        let asks = self.now.input.control != self.settings.control;
+        if asks {
             self.settings.control = self.control_of(&self.now.input.control);
         }
+        asks
     }
 
-    /// Bodies that a recorded directed step pinned.
-    pub(super) fn directed_pins(&self) -> impl Iterator<Item = (u32, DVec3)> {
+    /// Bodies that a recorded directed step pinned. A recording does not tell; the weight does.
+    pub(super) fn directed_pins(&self) -> impl Iterator<Item = (u32, Pin)> {
         let pin = |goal: &Goal| match goal.aim {
-            Aim::Position { target, .. } if goal.mark == Mark::Cursor && goal.level == Level::Primary => {
-                (goal.point == DVec3::ZERO).then_some((goal.body.0, target))
+            Aim::Position { target: at, .. } if goal.mark == Mark::Cursor && goal.weight == PIN_WEIGHT => {
+                Some((goal.body.0, Pin { at, level: LevelTold::of(goal.level) }))
             }
             _ => None,
         };
         self.now.input.control.goals.iter().filter_map(pin)
     }
 
-    /// Whether a change concerns keyframes alone. They belong to the scene rather than to a step: making them begins no take.
+    /// Whether a change concerns keyframes or the target pose alone. They belong to the scene rather than to a step: making them begins no take.
     pub(super) fn is_keying(&self, before: &Change, change: &Change) -> bool {
         let (Some(was), Some(told)) = (&before.control, &change.control) else { return false };
-        let same = ControlTold { keyframes: was.keyframes.clone(), ..(**told).clone() };
+        let (keyframes, pose) = (was.keyframes.clone(), was.pose.clone());
+        let same = ControlTold { keyframes, pose, ..(**told).clone() };
         was != told && **was == same && *before == Change { control: Some(Box::new(same)), ..change.clone() }
     }
 
-    /// Takes the keyframes of a change, and nothing else of it.
-    pub(super) fn put_keys(&mut self, change: &Change) {
+    /// What such a change makes stays when one goes to another step.
+    pub(super) fn keep_made(&mut self, before: &Change, change: &Change) {
+        let (Some(was), Some(told)) = (&before.control, &change.control) else { return };
+        self.keyed |= was.keyframes != told.keyframes;
+        self.aimed |= was.pose != told.pose;
+    }
+
+    /// Takes of a change what such a change makes, and nothing else of it.
+    pub(super) fn put_keys(&mut self, before: &Change, change: &Change) {
         let Some(control) = &change.control else { return };
-        let told = ControlTold { keyframes: control.keyframes.clone(), ..self.control_told() };
-        self.keyed = true;
+        let (keyframes, pose) = (control.keyframes.clone(), control.pose.clone());
+        let told = ControlTold { keyframes, pose, ..self.control_told() };
+        self.keep_made(before, change);
         self.apply_control(&told);
     }
 
     /// Whether a change asks for keyframes where the present recorded step was played by others.
     pub(super) fn has_other_keys(&self, change: &Change) -> bool {
         let plays = change.control.as_ref().is_some_and(|told| told.mode == ModeTold::Keyframes);
-        plays && self.is_replaying() && self.settings.control.keyframes != self.now.input.control.keyframes
+        let (own, played) = (&self.settings.control.keyframes, &self.now.input.control.keyframes);
+        plays && self.is_replaying() && (&own.times, &own.positions) != (&played.times, &played.positions)
     }
 
     /// Whether the present take left another one here and has no step yet.
@@ -163,6 +189,12 @@ impl Stage {
         self.set(Change::of_control(told))
     }
 
+    /// Takes the present pose for the target pose.
+    pub(super) fn take_target_pose(&mut self) -> Result<(), Refused> {
+        let pose = Coordinates::of(&self.scene.model, &self.now.state).positions;
+        self.set(Change::of_control(ControlTold { pose, ..self.control_told() }))
+    }
+
     /// Takes a keyframe away.
     pub(super) fn remove_key(&mut self, key: usize) -> Result<(), Refused> {
         let mut told = self.control_told();
@@ -177,13 +209,7 @@ impl Stage {
     }
 }
 
-/// Solver `reduced`, with the settings it has if it moves the scene already.
-fn directed(solver: Solver) -> Solver {
-    match solver {
-        Solver::Reduced(_) => solver,
-        _ => Solver::Reduced(Reduced::default()),
-    }
-}
-
+/// A pin counts more than a pull at its level, and is told from it by this.
+const PIN_WEIGHT: f64 = 4.0;
 const MOST_GOALS: usize = 64;
 const MOST_KEYS: usize = 1000;

@@ -74,12 +74,12 @@ impl Stage {
             input.control.mode = Mode::Off;
             input.flesh = FleshCoupling::Loose; // flesh follows posed bones
             let grip = |body, point, target, rotation| Grip { body, point, target, rotation };
-            let pins = self.pins.iter().map(|(&body, &target)| grip(BodyId(body), DVec3::ZERO, target, None));
+            let pins = self.pins.iter().map(|(&body, pin)| grip(BodyId(body), DVec3::ZERO, pin.at, None));
             let turned = |owner| self.turns.get(owner).copied();
             let pulls = self.drags.iter().map(|(owner, d)| grip(d.body, d.point, d.target, turned(owner)));
             input.grips.extend(pins.chain(pulls));
         } else {
-            let pins = self.pins.iter().map(|(&body, &target)| Drag { body: BodyId(body), target, ..pin });
+            let pins = self.pins.iter().map(|(&body, held)| Drag { body: BodyId(body), target: held.at, ..pin });
             input.drags.extend(pins.chain(self.drags.values().copied()));
         }
         if let (Some(budget), Solver::Assembly(asked)) = (self.budget, input.solver) {

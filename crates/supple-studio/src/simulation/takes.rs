@@ -297,6 +297,7 @@ impl Stage {
             return Ok(None);
         }
         self.compute().map_err(|error| refused(&error))?;
+        self.shares = Shares::of(&self.now.input.control);
         let from = (self.take, self.now.step);
         let name = self.timeline.free_name();
         self.take = self.timeline.fork(Fork { take: from.0, step: from.1 }, name, &self.now);
@@ -386,7 +387,7 @@ impl Stage {
         }
         match &edit.what {
             What::Pull => {}
-            What::Set { before, after } if self.is_keying(after, before) => self.put_keys(before),
+            What::Set { before, after } if self.is_keying(after, before) => self.put_keys(after, before),
             What::Set { before, .. } => self.apply(before),
             What::Pin { body, before, .. } => self.hold_body(*body, *before),
             What::Rename { before, .. } => self.timeline.rename(edit.take, before),
@@ -411,7 +412,7 @@ impl Stage {
         }
         match &edit.what {
             What::Pull => {}
-            What::Set { before, after } if self.is_keying(before, after) => self.put_keys(after),
+            What::Set { before, after } if self.is_keying(before, after) => self.put_keys(before, after),
             What::Set { after, .. } => self.apply(after),
             What::Pin { body, after, .. } => self.hold_body(*body, *after),
             What::Rename { after, .. } => self.timeline.rename(edit.take, after),
@@ -443,9 +444,9 @@ impl Stage {
     }
 
     /// Holds a body at a place, or lets it go.
-    pub(super) fn hold_body(&mut self, body: u32, at: Option<DVec3>) {
-        match at {
-            Some(at) => self.pins.insert(body, at),
+    pub(super) fn hold_body(&mut self, body: u32, pin: Option<Pin>) {
+        match pin {
+            Some(pin) => self.pins.insert(body, pin),
             None => self.pins.remove(&body),
         };
     }
@@ -465,6 +466,9 @@ impl Stage {
             stiffness_scale: change.stiffness_scale.map(|_| s.stiffness_scale),
             damping_scale: change.damping_scale.map(|_| s.damping_scale),
             torques: change.torques.map(|_| s.torques),
+            contacts: change.contacts.map(|_| ContactsTold::of(s.contacts)),
+            contact_stiffness: change.contact_stiffness.and_then(|_| springs(s.solver)).map(|law| law.stiffness),
+            contact_slip: change.contact_slip.and_then(|_| springs(s.solver)).map(|law| law.slip),
             script: change.script.map(|_| self.script),
             hold: change.hold.map(|_| self.hold),
             pose: change.pose.map(|_| self.is_posing()),
@@ -484,6 +488,9 @@ impl Stage {
             stiffness_scale,
             damping_scale,
             torques,
+            contacts,
+            contact_stiffness,
+            contact_slip,
             script,
             hold,
             pose,
@@ -499,6 +506,7 @@ impl Stage {
         s.stiffness_scale = stiffness_scale.unwrap_or(s.stiffness_scale);
         s.damping_scale = damping_scale.unwrap_or(s.damping_scale);
         s.torques = torques.unwrap_or(s.torques);
+        s.contacts = contacts.map_or(s.contacts, ContactsTold::contacts);
         for j in joints {
             let input = s.joint_mut(&self.scene.model, j.joint as usize);
             *input = JointInput { stiffness_scale: j.stiffness_scale, damping_scale: j.damping_scale, ..*input };
@@ -519,6 +527,17 @@ impl Stage {
         if let Some(told) = control {
             self.apply_control(told);
         }
+        if let Solver::Reduced(Reduced { contacts: law, .. }) = &mut self.settings.solver {
+            law.stiffness = contact_stiffness.unwrap_or(law.stiffness);
+            law.slip = contact_slip.unwrap_or(law.slip);
+        }
+    }
+
+    /// The solver that moves the scene after a change.
+    pub(super) fn solver_after(&self, change: &Change) -> Solver {
+        let now = self.settings.solver;
+        let chosen = change.solver.as_ref().and_then(|name| now.choose(name)).unwrap_or(now);
+        change.control.as_ref().map_or(chosen, |told| self.solver_for(told.mode, chosen))
     }
 
     /// What a change of settings is called when it is undone.
@@ -531,6 +550,9 @@ impl Stage {
             stiffness_scale,
             damping_scale,
             torques,
+            contacts,
+            contact_stiffness,
+            contact_slip,
             script,
             hold,
             pose,
@@ -550,6 +572,9 @@ impl Stage {
             (stiffness_scale.is_some(), "joint stiffness"),
             (damping_scale.is_some(), "joint damping"),
             (torques.is_some(), "joint torques"),
+            (contacts.is_some(), "contacts"),
+            (contact_stiffness.is_some(), "stiffness at contacts"),
+            (contact_slip.is_some(), "slip at contacts"),
             (script.is_some(), "scene motion"),
             (hold.is_some(), "hold"),
             (pose.is_some(), "posing"),

@@ -42,6 +42,20 @@ const OF_AIM: Record<string, string> = {
 };
 const handleOf = (goal: Goal) => OF_AIM[Object.keys(goal.aim)[0]!];
 
+/** A row to choose the level of what a handle asks for. */
+function levelRow(handle: string): HTMLElement {
+  const row = document.createElement("label");
+  row.className = "row wide";
+  const name = document.createElement("span");
+  name.textContent = `${handle[0]!.toUpperCase()}${handle.slice(1)} is`;
+  const select = document.createElement("select");
+  select.dataset.level = handle;
+  select.setAttribute("aria-label", `Level of ${handle}`);
+  select.append(...["primary", "secondary", "tertiary"].map((level) => new Option(level)));
+  row.append(name, select);
+  return row;
+}
+
 /** A joint of which nothing was said. */
 const USUAL: Omit<JointControl, "joint"> = { weight: 1, max_torque: null, actuation: "by_place" };
 
@@ -61,8 +75,6 @@ export class Direct {
   private written = 0;
   /** What fills the meter [N, N·m]. */
   private scale = 0;
-  /** The bone that was chosen last. */
-  private bone: number | null = null;
   /** The keyframe that was clicked, by its time. */
   private key: number | null = null;
   private shownKeys = "";
@@ -75,12 +87,13 @@ export class Direct {
     for (const button of all("[data-style]")) button.addEventListener("click", () => this.set({ style: button.dataset.style as Style }));
     for (const button of all("[data-handle]")) button.addEventListener("click", () => this.toggle(button.dataset.handle!));
     element("remove-goals").addEventListener("click", () => this.setGoals(() => []));
-    const level = element<HTMLSelectElement>("goal-level");
-    level.addEventListener("change", () => this.setGoals((own) => own.map((goal) => ({ ...goal, level: level.value as Level }))));
+    element("goal-levels").addEventListener("change", (event) => this.setLevel(event.target as HTMLSelectElement));
     const drag = element<HTMLSelectElement>("drag-level");
     drag.addEventListener("change", () => this.set({ drag_level: drag.value as Level }));
     const joints = element<HTMLSelectElement>("joint-level");
     joints.addEventListener("change", () => this.set({ joint_level: joints.value as Level }));
+    element("pose-take").addEventListener("click", () => this.events.send({ type: "target_pose" }));
+    element("pose-start").addEventListener("click", () => this.set({ pose: [] }));
     input("pose-share").addEventListener("input", () => this.set({ pose_share: input("pose-share").valueAsNumber }));
     input("joint-weight").addEventListener("input", () => this.setJoint({ weight: 10 ** input("joint-weight").valueAsNumber }));
     input("joint-torque").addEventListener("change", () => {
@@ -122,7 +135,7 @@ export class Direct {
     for (const part of Object.keys(this.sent) as (keyof Control)[]) {
       if (JSON.stringify(this.sent[part]) === JSON.stringify(control[part])) delete this.sent[part];
     }
-    const press = (button: HTMLButtonElement, on: boolean) => button.setAttribute("aria-pressed", String(on));
+    const press = (button: HTMLElement, on: boolean) => button.setAttribute("aria-pressed", String(on));
     for (const button of all("[data-mode]")) press(button, button.dataset.mode === control.mode);
     for (const button of all("[data-style]")) press(button, button.dataset.style === control.style);
     for (const part of all("[data-when]")) part.hidden = !part.dataset.when!.split(" ").includes(control.mode);
@@ -130,6 +143,8 @@ export class Direct {
     element<HTMLSelectElement>("joint-level").value = control.joint_level;
     const values = { share: control.share, "pose-share": control.pose_share, ...control.landing };
     for (const [id, value] of Object.entries(values)) if (!input(id).matches(":active")) input(id).value = String(value);
+    press(element("pose-start"), control.pose.length === 0);
+    press(element("pose-take"), control.pose.length > 0);
     element("pose-share-value").textContent = `${Math.round(100 * control.pose_share)} %`;
     element("share-value").textContent = `${Math.round(100 * control.share)} %`;
     element("hertz-value").textContent = `${Number(control.landing.hertz.toPrecision(2))} Hz`;
@@ -147,11 +162,30 @@ export class Direct {
       button.setAttribute("aria-pressed", String(own.some((goal) => handleOf(goal) === button.dataset.handle)));
     }
     element<HTMLButtonElement>("remove-goals").disabled = own.length === 0;
-    const level = own[0]?.level ?? (body === this.bone ? null : "primary");
-    if (level) element<HTMLSelectElement>("goal-level").value = level;
-    this.bone = body;
+    this.showLevels(body, own);
     this.showJoint(body);
     element("goal-bone").textContent = body === null ? "Choose a bone to ask something of it." : (this.scene?.bodies[body]?.name ?? "");
+  }
+
+  /** A level for each thing that is asked of the bone. */
+  private showLevels(body: number | null, own: Goal[]): void {
+    const levels = new Map(own.map((goal) => [handleOf(goal)!, goal.level]));
+    const pin = this.status?.pins.indexOf(body ?? -1) ?? -1;
+    if (pin >= 0) levels.set("pin", this.status!.pin_levels[pin]!);
+    const list = element("goal-levels");
+    const selects = [...list.querySelectorAll("select")];
+    if (selects.map((select) => select.dataset.level).join() !== [...levels.keys()].join()) {
+      list.replaceChildren(...[...levels.keys()].map(levelRow));
+    }
+    for (const select of list.querySelectorAll("select")) select.value = levels.get(select.dataset.level!)!;
+  }
+
+  /** Brings what is asked of the chosen bone to the level chosen for it. */
+  private setLevel(select: HTMLSelectElement): void {
+    const level = select.value as Level;
+    const handle = select.dataset.level!;
+    if (handle === "pin") return this.events.send({ type: "pin", body: this.events.chosen(), on: true, level });
+    this.setGoals((own) => own.map((goal) => (handleOf(goal) === handle ? { ...goal, level } : goal)));
   }
 
   /** The joint that holds the chosen bone, as it is directed. */
@@ -221,8 +255,8 @@ export class Direct {
     const [body, frame] = [this.events.chosen(), this.events.frame()];
     if (body === null || !frame) return;
     const pose = Array.from(frame.poses.subarray(7 * body, 7 * body + 7));
-    const level = element<HTMLSelectElement>("goal-level").value as Level;
-    const goals = HANDLES[handle]!(pose.slice(0, 3), pose.slice(3)).map((aim) => ({ body, point: [0, 0, 0], aim, level, weight: 1 }));
+    const asked = HANDLES[handle]!(pose.slice(0, 3), pose.slice(3));
+    const goals = asked.map((aim) => ({ body, point: [0, 0, 0], aim, level: "primary" as Level, weight: 1 }));
     this.setGoals((own) => {
       const rest = own.filter((goal) => handleOf(goal) !== handle);
       return rest.length < own.length ? rest : [...own, ...goals];

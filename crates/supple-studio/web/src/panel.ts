@@ -98,6 +98,10 @@ export class Panel {
     put("damping", logarithm(settings.damping_scale));
     put("dt", Math.round(1 / settings.dt));
     put("substeps", settings.substeps);
+    element<HTMLSelectElement>("contacts").value = settings.contacts;
+    for (const part of document.querySelectorAll<HTMLElement>("[data-springs]")) part.hidden = settings.contact_stiffness === null || settings.contacts === "off";
+    put("contact-stiffness", logarithm(settings.contact_stiffness ?? 1));
+    put("contact-slip", logarithm(settings.contact_slip ?? 1));
     element<HTMLSelectElement>("solver").value = settings.solver;
     element("solver-summary").textContent = this.scene?.solvers.find((line) => line.name === settings.solver)?.summary ?? "";
     input("torques").checked = settings.torques;
@@ -261,6 +265,10 @@ export class Panel {
     slide("damping", (x) => ({ damping_scale: 10 ** x }));
     slide("dt", (rate) => ({ dt: 1 / rate }));
     slide("substeps", (substeps) => ({ substeps }));
+    slide("contact-stiffness", (x) => ({ contact_stiffness: 10 ** x }));
+    slide("contact-slip", (x) => ({ contact_slip: 10 ** x }));
+    const contacts = element<HTMLSelectElement>("contacts");
+    contacts.addEventListener("change", () => this.set({ contacts: contacts.value }));
     input("strength").addEventListener("input", () => this.showValues());
     for (const id of ["torques", "script", "hold", "pose"]) {
       input(id).addEventListener("change", () => this.set({ [id]: input(id).checked }));
@@ -276,6 +284,8 @@ export class Panel {
     const rate = 1 / dt;
     say("dt", Math.abs(rate - Math.round(rate)) < 1e-6 * rate ? `1/${Math.round(rate)} s` : figure(dt, "s"));
     say("substeps", input("substeps").value);
+    say("contact-stiffness", figure(10 ** input("contact-stiffness").valueAsNumber, "N/m", 2));
+    say("contact-slip", figure(10 ** input("contact-slip").valueAsNumber, "m/s", 2));
   }
 
   private wireBody(): void {

@@ -202,7 +202,9 @@ export interface Control {
   joint_level: Level;
   /** Joints that differ from the usual. */
   joints: JointControl[];
-  /** How much of the way to the pose of the start is asked for beside the goals, 0 to 1. */
+  /** The target pose, positions of all joints; empty: the pose of the start. */
+  pose: number[];
+  /** How much of the way to it is asked for beside the goals, 0 to 1. */
   pose_share: number;
   keyframes: { time: number; positions: number[] }[];
   /** Share of the keyframes in the commands. */
@@ -223,6 +225,11 @@ export interface StatusMessage {
     stiffness_scale: number;
     damping_scale: number;
     torques: boolean;
+    contacts: "off" | "obstacles" | "all";
+    /** Of contacts that are springs [N/m]; null where they are none. */
+    contact_stiffness: number | null;
+    /** Speed below which their friction is viscous [m/s]. */
+    contact_slip: number | null;
     script: boolean;
     hold: boolean;
     pose: boolean;
@@ -237,6 +244,8 @@ export interface StatusMessage {
     failure: string | null;
   } | null;
   pins: number[];
+  /** One by one those of the pins. */
+  pin_levels: Level[];
   take: number;
   /** By index; null where one was removed. */
   takes: (TakeLine | null)[];

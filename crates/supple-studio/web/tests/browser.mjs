@@ -40,9 +40,9 @@ export async function browse() {
   });
 }
 
-/** Opens the page and waits until a frame is drawn. */
+/** Opens the page, in a tab of its own or in one that is there, and waits until a frame is drawn. */
 export async function visit(browser, address, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, ...options });
+  const page = browser.newPage ? await browser.newPage({ viewport: { width: 1280, height: 720 }, ...options }) : browser;
   page.setDefaultTimeout(PATIENCE);
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));

@@ -10,11 +10,15 @@ import { browse, drawn, goTo as goToOf, placeOf, serve, steps as stepsOf, until,
 let browser;
 let studio;
 let page;
+/** What the page told the studio. */
+const sent = [];
 
 before(async () => {
   browser = await browse();
   studio = await serve("worm");
-  page = await visit(browser, `${studio.address}?noaa&noshadow`);
+  const tab = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+  tab.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(JSON.parse(payload))));
+  page = await visit(tab, `${studio.address}?noaa&noshadow`);
   // Directing at the start begins a take of its own only where there is a recorded step.
   await until(page, () => window.supple.frame.end > 20);
   await page.locator("#view").focus();
@@ -96,15 +100,28 @@ test("the meter shows nothing on the root, beside what a pull from outside would
   await picture("direct");
 });
 
-test("with Shift the mouse turns the bone and the cursor stays", async () => {
+test("with Shift the mouse turns the bone, the cursor stays, and the bone turns as asked", async () => {
   const before = await cursor();
+  const turn = () => page.evaluate(() => [...window.supple.frame.poses.slice(7 * 6 + 3, 7 * 6 + 7)]);
+  const angle = (a, b) => 2 * Math.acos(Math.min(1, Math.abs(a.reduce((sum, x, k) => sum + x * b[k], 0))));
+  const was = await turn();
   await page.keyboard.down("Shift");
   const { x, y, width, height } = await page.locator("#view").boundingBox();
   await page.mouse.move(x + width / 2, y + height / 3);
   await until(page, () => window.supple.frame.direction.goals.some((goal) => goal.cursor && goal.aim === 2));
   await until(page, () => window.supple.marks.ring === 1);
+  await drawn(page);
   assert.deepEqual((await cursor()).target, before.target);
+  // What the page asked for last.
+  const { rotation: asked } = sent.findLast((message) => message.type === "drag");
+  assert.ok(angle(was, asked) > 0.3, `asked to turn by ${angle(was, asked)} rad`);
   await page.keyboard.up("Shift");
+  await page.locator("#view").focus();
+  await steps(90);
+  const left = angle(await turn(), asked);
+  console.log(`asked to turn by ${angle(was, asked)} rad, ${left} rad left after 1.5 s`);
+  assert.ok(left < 0.02, `${left} of ${angle(was, asked)} rad left`);
+  await picture("turned");
   await page.mouse.up();
   await until(page, () => window.supple.frame.direction.goals.length === 0);
 });
@@ -119,8 +136,10 @@ test("a bone keeps what it is told to, at the level told", async () => {
   assert.ok((await control()).goals.every((goal) => goal.body === 0 && goal.level === "primary"));
   const drawn = () => window.supple.marks.ring === 1 && window.supple.marks.place === 1 && window.supple.marks.height === 1 && window.supple.marks.cross === 4;
   await until(page, drawn);
-  await page.locator("#goal-level").selectOption("tertiary");
-  await until(page, () => window.supple.status.settings.control.goals.every((goal) => goal.level === "tertiary"));
+  for (const [handle, count] of [["orientation", 1], ["stop", 3]]) {
+    await page.locator(`[data-level=${handle}]`).selectOption("tertiary");
+    await until(page, (count) => window.supple.status.settings.control.goals.filter((goal) => goal.level === "tertiary").length === count, count);
+  }
   await page.locator("[data-handle=coast]").click();
   await until(page, () => window.supple.status.settings.control.goals.length === 5);
   await choose("segment_3");
@@ -187,7 +206,6 @@ test("what is kept is kept", async () => {
   await page.locator("[data-mode=goals]").click();
   await until(page, () => window.supple.status.settings.control.mode === "goals");
   await choose("segment_0");
-  await page.locator("#goal-level").selectOption("primary");
   await page.locator("[data-handle=orientation]").click();
   await until(page, () => window.supple.status.settings.control.goals.length === 1);
   const turn = () => page.evaluate(() => [...window.supple.frame.poses.slice(3, 7)]);
