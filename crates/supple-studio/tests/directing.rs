@@ -13,7 +13,7 @@ use supple::{Contacts, Input, Scene, Solver, State, Work, step};
 struct Done {
     input: Input,
     before: State,
-    /// Rates of the joints after it; the first six are those of the root.
+    /// Rates of the joints after it; the root of the robot is welded and has none.
     rates: Vec<f64>,
     /// By how much accelerations of joints differ from those of the step before \[rad/s²\].
     leap: f64,
@@ -44,9 +44,7 @@ fn leap(accelerations: &mut [f64], before: &[f64], now: &[f64], dt: f64) -> f64 
     let mut largest = 0.0f64;
     for k in 0..now.len() {
         let acceleration = (now[k] - before[k]) / dt;
-        if k >= 6 {
-            largest = largest.max((acceleration - accelerations[k]).abs());
-        }
+        largest = largest.max((acceleration - accelerations[k]).abs());
         accelerations[k] = acceleration;
     }
     largest
@@ -142,7 +140,7 @@ fn leap_at_once(done: &[Done], at: usize, mode: Mode) -> f64 {
     let now = Coordinates::of(&scene.model, &state).rates;
     let rate = |k: usize, i: usize| done[k].rates[i];
     let last = |i: usize| (rate(at - 1, i) - rate(at - 2, i)) / done[at - 1].input.dt;
-    (6..now.len()).map(|i| ((now[i] - rate(at - 1, i)) / input.dt - last(i)).abs()).fold(0.0, f64::max)
+    (0..now.len()).map(|i| ((now[i] - rate(at - 1, i)) / input.dt - last(i)).abs()).fold(0.0, f64::max)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -287,7 +285,6 @@ async fn a_pose_is_taken_and_gone_to() {
         let due = f64::min(0.02 * (k + 1) as f64, 1.0); // half a second in steps of 10 ms
         assert!((step.input.control.pose_share - due).abs() < 1e-9, "step {k}: {}", step.input.control.pose_share);
     }
-    // Roots are passive: the joints are as they were taken.
     let end = file.timeline.takes()[file.current].end();
     let mut work = Work::new(&scene.model);
     let state = file.timeline.seek(&scene.model, file.current, end, &mut work).unwrap().state;
@@ -311,13 +308,13 @@ async fn a_pose_is_taken_and_gone_to() {
     assert!(client.told("error").await["message"].as_str().unwrap().contains("target_pose"));
 }
 
-/// How far the joints of a state are off positions, the largest difference; the root is left out.
+/// How far the joints of a state are off positions, the largest difference.
 fn off_pose(scene: &Scene, state: &State, wanted: &[f64]) -> f64 {
     let mut found = Coordinates::of(&scene.model, state);
     let mut positions = found.positions.clone();
     found.align(wanted, &mut positions);
     found.positions = positions;
-    found.positions.iter().zip(wanted).skip(7).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    found.positions.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
 #[tokio::test(flavor = "multi_thread")]

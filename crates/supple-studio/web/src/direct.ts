@@ -47,7 +47,7 @@ function levelRow(handle: string): HTMLElement {
   const row = document.createElement("label");
   row.className = "row wide";
   const name = document.createElement("span");
-  name.textContent = `${handle[0]!.toUpperCase()}${handle.slice(1)} is`;
+  name.textContent = `${handle[0]!.toUpperCase()}${handle.slice(1)}`;
   const select = document.createElement("select");
   select.dataset.level = handle;
   select.setAttribute("aria-label", `Level of ${handle}`);

@@ -15,7 +15,7 @@ import { Panel, type Layer } from "./panel";
 import { Skin } from "./skin";
 import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
-import { Pull } from "./pull";
+import { planeAxis, Pull } from "./pull";
 import { SoftView } from "./soft";
 import { Stage } from "./stage";
 import { Takes } from "./takes";
@@ -149,6 +149,7 @@ stage.scene.add(touch.preview);
 const pull: Pull = new Pull(canvas, stage, {
   pull: (body, point, target, rotation) => sendPull(0, body, point, target, rotation),
   turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
+  turnsAbout: (body) => scene && planeAxis(scene, body),
   release: () => link.send({ type: "release", pointer: 0 }),
   ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (skin?.present ?? false)))),
   choose: (body) => panel.choose(body),

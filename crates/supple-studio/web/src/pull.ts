@@ -2,6 +2,7 @@
 
 import * as THREE from "three";
 import type { Figure } from "./figure";
+import type { SceneMessage } from "./protocol";
 import type { Stage } from "./stage";
 
 export interface PullEvents {
@@ -9,6 +10,8 @@ export interface PullEvents {
   pull(body: number, point: THREE.Vector3, target: THREE.Vector3, rotation: THREE.Quaternion | null): void;
   /** Whether pulls can turn a body. */
   turns(): boolean;
+  /** The only axis that a body can turn about, in the world; null: any. */
+  turnsAbout(body: number): THREE.Vector3 | null;
   release(): void;
   /** Whether the mouse pulls bodies: something of them is drawn, and it holds no other tool. */
   ready(): boolean;
@@ -33,6 +36,17 @@ interface Held {
 
 /** With Shift a pixel of the mouse turns by this angle [rad]. */
 const TURN = 0.008;
+
+/** The axis about which a body can turn when its character moves in a plane, by hinges alone up to its root; null: it has others. */
+export function planeAxis(scene: SceneMessage, body: number): THREE.Vector3 | null {
+  let joint = scene.joints.find(({ child }) => child === body);
+  while (joint?.kind === "hinge" && joint.parent !== null) {
+    const { parent } = joint;
+    joint = scene.joints.find(({ child }) => child === parent);
+  }
+  if (joint?.kind !== "planar") return null;
+  return new THREE.Vector3(1, 0, 0).applyQuaternion(new THREE.Quaternion().fromArray(joint.parent_frame.rotation));
+}
 
 export class Pull {
   figure: Figure | null = null;
@@ -136,11 +150,12 @@ export class Pull {
     this.stage.touch();
   }
 
-  /** Turns what is held as a ball under the mouse would turn. */
+  /** Turns what is held as a ball under the mouse would turn; what moves in a plane, like a wheel that rolls along with the mouse. */
   private turn(held: Held, right: number, down: number): void {
-    const [x, y] = [new THREE.Vector3(), new THREE.Vector3()];
-    this.stage.camera.matrixWorld.extractBasis(x, y, new THREE.Vector3());
-    const axis = x.multiplyScalar(down).addScaledVector(y, right);
+    const [x, y, z] = [new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3()];
+    this.stage.camera.matrixWorld.extractBasis(x, y, z);
+    const only = this.events.turnsAbout(held.body);
+    const axis = only ? only.multiplyScalar(only.dot(z) > 0 ? -right : right) : x.multiplyScalar(down).addScaledVector(y, right);
     held.rotation ??= new THREE.Quaternion().setFromRotationMatrix(this.figure!.worldOf(held.body));
     if (axis.lengthSq() === 0) return;
     const angle = TURN * axis.length();

@@ -10,11 +10,15 @@ import { browse, drawn, goTo as goToOf, placeOf, serve, steps as stepsOf, until,
 let browser;
 let studio;
 let page;
+/** What the page told the studio. */
+const sent = [];
 
 before(async () => {
   browser = await browse();
   studio = await serve("robot");
-  page = await visit(browser, `${studio.address}?noaa&noshadow`);
+  const tab = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+  tab.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(JSON.parse(payload))));
+  page = await visit(tab, `${studio.address}?noaa&noshadow`);
   await page.locator("#view").focus();
   await page.keyboard.press("Space");
   await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
@@ -173,6 +177,36 @@ test("pins and each goal of a bone have levels of their own", async () => {
   await picture("levels");
   await choose("left_foot");
   assert.equal(await page.locator("[data-level]").count(), 0);
+});
+
+test("with Shift the mouse turns a bone, and it turns as asked", async () => {
+  await goTo(0);
+  await page.locator("#gravity").fill("0");
+  await page.locator("[data-mode=goals]").click();
+  await until(page, () => window.supple.status.settings.control.mode === "goals" && window.supple.status.settings.gravity[1] === 0);
+  const turn = () => page.evaluate(() => [...window.supple.frame.poses.slice(7 * window.supple.bodyOf("left_hand") + 3)].slice(0, 4));
+  const angle = (a, b) => 2 * Math.acos(Math.min(1, Math.abs(a.reduce((sum, x, k) => sum + x * b[k], 0))));
+  const was = await turn();
+  const [x, y] = await placeOf(page, "left_hand");
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await until(page, () => window.supple.frame.direction.goals.some((goal) => goal.cursor));
+  await page.keyboard.down("Shift");
+  await page.mouse.move(x + 40, y - 45, { steps: 3 });
+  await until(page, () => window.supple.frame.direction.goals.some((goal) => goal.cursor && goal.aim === 2));
+  await drawn(page);
+  const { rotation: asked, target, point, body } = sent.findLast((message) => message.type === "drag");
+  assert.ok(angle(was, asked) > 0.4, `asked to turn by ${angle(was, asked)} rad`);
+  await page.keyboard.up("Shift");
+  await steps(120);
+  const left = angle(await turn(), asked);
+  const goal = await page.evaluate(() => ({ ...window.supple.frame.direction.goals.find((goal) => goal.cursor && goal.aim === 0) }));
+  const away = Math.hypot(...[0, 1, 2].map((k) => goal.point[k] - target[k]));
+  console.log(`asked to turn by ${angle(was, asked)} rad, ${left} rad left after 2 s, ${away} m from its place`);
+  assert.ok(left < 0.01, `${left} of ${angle(was, asked)} rad left`);
+  assert.ok(away < 0.01, `body ${body}, point ${point}: ${away} m from its place`);
+  await picture("turned-hand");
+  await page.mouse.up();
 });
 
 test("contacts are set while it is directed", async () => {
