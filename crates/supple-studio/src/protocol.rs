@@ -25,7 +25,7 @@ pub(crate) enum Request {
     /// Seconds simulated per second of real time.
     Speed { factor: f64 },
     /// Change settings: all that are given, or none when one is wrong.
-    Set(Change<ControlChange>),
+    Set(Box<Change<ControlChange>>),
     /// Start or move a pull at a body.
     Drag {
         /// Tells several pulls of one client apart.
