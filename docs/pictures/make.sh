@@ -17,13 +17,13 @@ draw robot -o bones.png --size 560x560 --at 2 --camera 32,14 --layers shapes,bon
 
 # Film strips of the built-in takes, with the marks of the hand.
 strip() { draw "$1:take=$2" -o "../guide/pictures/$1-$2.png" --strip "$3" --from 0 --to "$4" --size "$5" --camera 8,8; }
-strip worm jump 6 1.1 1600x260
+strip worm jump 6 0.5 1600x260
 strip worm jump2 6 1.1 1600x260
-strip worm warped 6 1.1 1600x260
+strip worm warped 6 0.5 1600x260
 strip worm wave 6 1.5 1600x260
 strip worm bend 6 1.5 1600x260
 strip worm limp 6 2.4 1600x260
-strip worm roll 6 3 1600x260
-strip fish escape 6 0.45 1600x260
-strip fish turnover 6 4 1600x260
+strip worm roll 6 4 1600x260
+strip fish escape 6 0.5 1600x260
+strip fish turnover 8 7.4 1600x200
 strip finger push 6 1.2 1600x260

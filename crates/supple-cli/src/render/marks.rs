@@ -1,12 +1,13 @@
 //! What a hand did, drawn over a picture as in [Kim 2008, fig. 7]: the cursor a yellow circle with its path since the moment before, the bone it leads a blue
-//! diamond, bones that keep their orientation a red ring, those that keep a place or a height a red frame.
+//! diamond, bones that keep their orientation a red ring, those that keep a place or a height a red frame. Joints that keyframes move, beyond the paper, are green dots.
 
 use super::camera::View;
 use super::files::Picture;
 use super::moments::Posture;
 use supple::control::{Aim, Mark, Mode};
 use supple::glam::{DVec3, Vec2};
-use supple::{Input, State};
+use supple::model::Joint;
+use supple::{Input, Model, State};
 
 /// What a mark is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +16,27 @@ pub(super) enum Sign {
     Led,
     KeepsOrientation,
     KeepsPlace,
+    Keyed,
 }
 
 /// The marks of an input on a state.
-pub(super) fn of(input: &Input, state: &State) -> Vec<(Sign, DVec3)> {
-    if !matches!(input.control.mode, Mode::Goals) {
-        return Vec::new();
+pub(super) fn of(model: &Model, input: &Input, state: &State) -> Vec<(Sign, DVec3)> {
+    match input.control.mode {
+        Mode::Goals => of_goals(input, state),
+        Mode::Keyframes => {
+            let joints = model.joints().iter().enumerate();
+            let keyed = joints.filter(|(k, joint)| input.control.joint(*k).acts(joint));
+            let place = |joint: &Joint| {
+                let child = state.bodies[joint.child.index()].pose();
+                child.transform_point(joint.child_from_joint.translation)
+            };
+            keyed.map(|(_, joint)| (Sign::Keyed, place(joint))).collect()
+        }
+        Mode::Off | Mode::Landing => Vec::new(),
     }
+}
+
+fn of_goals(input: &Input, state: &State) -> Vec<(Sign, DVec3)> {
     let mut marks = Vec::new();
     for goal in &input.control.goals {
         let point = state.bodies[goal.body.index()].pose().transform_point(goal.point);
@@ -39,6 +54,7 @@ pub(super) fn of(input: &Input, state: &State) -> Vec<(Sign, DVec3)> {
 const YELLOW: [u8; 3] = [250, 200, 20];
 const BLUE: [u8; 3] = [30, 90, 220];
 const RED: [u8; 3] = [215, 35, 35];
+const GREEN: [u8; 3] = [40, 160, 60];
 const EDGE: [u8; 3] = [60, 45, 0];
 /// Half the size of a mark \[pixels\].
 const SIZE: f32 = 6.5;
@@ -71,6 +87,10 @@ pub(super) fn draw(posture: &Posture, view: &View, origin: DVec3, picture: &mut 
             Sign::Led => {
                 let diamond = |p: Vec2| (p - at).abs().element_sum() * std::f32::consts::FRAC_1_SQRT_2 - SIZE;
                 paint(picture, low, high, BLUE, diamond);
+            }
+            Sign::Keyed => {
+                paint(picture, low, high, GREEN, |p| p.distance(at) - 0.6 * SIZE);
+                paint(picture, low, high, EDGE, ring(0.6 * SIZE, 0.5));
             }
             Sign::KeepsOrientation => paint(picture, low, high, RED, ring(1.3 * SIZE, 1.2)),
             Sign::KeepsPlace => {

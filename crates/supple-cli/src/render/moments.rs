@@ -139,7 +139,7 @@ impl Sampler<'_> {
 
     /// Takes what lies between the state before and this one.
     fn offer(&mut self, state: &State, input: &Input) {
-        let marks = marks::of(input, state);
+        let marks = marks::of(self.model, input, state);
         self.trail.extend(marks.iter().find(|(sign, _)| *sign == Sign::Cursor).map(|(_, place)| *place));
         while let Some(&time) = self.times.get(self.poses.len())
             && time <= state.time + SAME

@@ -45,8 +45,8 @@ test("the built-in jump begins when the page is there, and the page tells the st
   await until(page, () => document.getElementById("dt-value").textContent === "1/1000 s");
   await goTo(page, 0);
   assert.ok((await lowest()) < 0.1);
-  await goTo(page, 450);
-  assert.ok((await lowest()) > 0.3, `${await lowest()} m`);
+  await goTo(page, 280);
+  assert.ok((await lowest()) > 0.13, `${await lowest()} m`);
   await picture("jump-take");
 });
 

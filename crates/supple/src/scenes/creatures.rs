@@ -209,8 +209,8 @@ pub(super) fn fish(parameters: &Parameters<'_>) -> Result<Scene, SceneError> {
         lattice: Lattice { cell: FISH_CELL, origin: height + DVec3::X * (0.25 * FISH_CELL.x), split: Split::Twelve },
         // fins are thin: their nodes are free
         reach: |limb| if limb.colour == BACK { FISH_REACH } else { 0.02 },
-        // turning over, it bends its tail over its head
-        bend: None,
+        // six joints: turning over, it bends its tail over its head
+        bend: Some(1.2),
     };
     let mut builder = ModelBuilder::new();
     build(&mut builder, &recipe, &bones, |joint| joint.frame(upright()), parameters)?;

@@ -17,6 +17,8 @@ pub(super) struct Directed {
     /// What stays the same: style, gains, weights, goals of bones that keep something, keyframes.
     control: Control,
     cursor: Option<Cursor>,
+    /// From when on bones no longer keep what they keep \[s\].
+    free: f64,
     /// From when on the keyframes are gone over to \[s\].
     key: f64,
     /// When it lands \[s\].
@@ -55,6 +57,9 @@ impl Directed {
     pub(super) fn direct(&self, time: f64, input: &mut Input) {
         let control = &mut input.control;
         control.copy_from(&self.control);
+        if time >= self.free {
+            control.goals.clear();
+        }
         if let Some(cursor) = &self.cursor {
             let (target, velocity) = cursor.at(time + input.dt);
             let aim = Aim::Position { target, velocity };
@@ -86,6 +91,8 @@ struct Score {
     upright: &'static [&'static str],
     /// Bones that keep a height \[m\].
     level: &'static [(&'static str, f64)],
+    /// From when on they keep neither \[s\].
+    free: f64,
     /// A pose, every joint bent by as much \[rad\], from a time on, and how fast it is gone to \[1/s\].
     pose: Option<(f64, f64, f64)>,
     /// When it lands \[s\].
@@ -108,6 +115,7 @@ impl Default for Score {
             path: Vec::new(),
             upright: &[],
             level: &[],
+            free: f64::INFINITY,
             pose: None,
             land: f64::INFINITY,
             ease: 0.1,
@@ -122,7 +130,7 @@ impl Default for Score {
 /// Names of the takes of a scene, with what they show; the first is the scene's own motion.
 pub(super) const WORM: &[(&str, &str)] = &[
     ("crawl", "waves run along the body, by servos"),
-    ("jump", "the head is pulled up, and the body follows it off the ground"),
+    ("jump", "the head is drawn out to wind up, then in and up, and the body springs off the ground"),
     ("jump2", "the head is lifted while the tail keeps its orientation; then the body stretches"),
     ("warped", "the first jump, its joints moving as they did but with the timing warped: it fails"),
     ("wave", "the head is led up and down, in least torque"),
@@ -136,11 +144,11 @@ pub(super) const WORM: &[(&str, &str)] = &[
 pub(super) const FISH: &[(&str, &str)] = &[
     ("beat", "the tail beats, by servos"),
     ("escape", "the head is pulled up fast, and the body follows it off the ground"),
-    ("turnover", "the tail is led over the head slowly, in least velocity"),
+    ("turnover", "the tail is led over the head slowly, in least velocity, until the fish lies on its back"),
 ];
 pub(super) const FINGER: &[(&str, &str)] = &[
     ("roll", "the finger moves over a ball, by servos"),
-    ("push", "the tip is led onto the ball and pushes it away, in least velocity; the root is active"),
+    ("push", "the tip is led onto the ball and rolls it away, in least velocity; the root is active, but dear"),
 ];
 
 /// The heads of waves up and down: the same path in both styles.
@@ -157,9 +165,11 @@ fn score(scene: &str, take: &str) -> Option<Score> {
     let wave = Score { path: up_and_down(), ease: 0.3, gain: 100.0, braking: 20.0, ..Score::default() };
     Some(match (scene, take) {
         ("worm", "jump" | "warped") => Score {
-            path: vec![start, (0.4, [0.1, 0.15]), (0.55, [0.12, 0.65])],
-            land: 0.55,
-            ease: 0.3,
+            path: vec![start, (0.125, [-0.087, -0.011]), (0.25, [0.212, 0.16]), (0.35, [0.2, 0.12])],
+            land: 0.3,
+            ease: 0.245,
+            gain: 155.0,
+            most: 38.5,
             ..Score::default()
         },
         ("worm", "jump2") => Score {
@@ -186,23 +196,38 @@ fn score(scene: &str, take: &str) -> Option<Score> {
         },
         ("fish", "escape") => Score {
             lead: ("spine_0", [-0.08, 0.0]),
-            path: vec![start, (0.036, [0.118, 0.056]), (0.155, [0.072, 0.405])],
-            land: 0.155,
-            gain: 75.0,
-            most: 84.0,
+            path: vec![start, (0.057, [0.164, 0.073]), (0.222, [0.02, 0.435])],
+            land: 0.25,
+            ease: 0.127,
+            gain: 97.0,
+            most: 83.0,
             ..Score::default()
         },
+        // The front half lies still while the tail is led over it; then it is drawn along, and over.
         ("fish", "turnover") => Score {
             style: Style::LeastVelocity,
             lead: ("spine_6", [0.03, 0.0]),
-            path: vec![start, (1.119, [-0.167, 0.3]), (2.119, [-0.5, 0.455]), (3.119, [-0.752, 0.12])],
-            ease: 0.23,
+            path: vec![
+                start,
+                (0.8, [-0.08, 0.18]),
+                (1.6, [-0.28, 0.3]),
+                (2.4, [-0.48, 0.25]),
+                (3.4, [-0.79, 0.02]),
+                (4.4, [-1.1, 0.125]),
+                (5.2, [-1.33, 0.05]),
+                (6.0, [-1.375, 0.01]),
+            ],
+            upright: &["spine_0", "spine_1", "spine_2"],
+            free: 2.2,
+            land: 6.6,
             ..Score::default()
         },
+        // Moving the root is as dear as turning the joints by many radians to a metre: so they do what they can.
         ("finger", "push") => Score {
             style: Style::LeastVelocity,
             lead: ("distal", [0.01, 0.0]),
-            path: vec![start, (0.4, [-0.01, -0.02]), (1.2, [0.04, -0.02])],
+            path: vec![start, (0.5, [-0.02, -0.022]), (1.2, [0.02, -0.022])],
+            weights: &[(0, 1e4)],
             ..Score::default()
         },
         _ => return None,
@@ -272,12 +297,13 @@ impl Score {
             control.keyframes.insert(from, &pose);
             key = from;
         }
-        Directed { control, cursor: Some(Cursor::new(lead, point, start, &self.path)), key, land: self.land }
+        let cursor = Some(Cursor::new(lead, point, start, &self.path));
+        Directed { control, cursor, free: self.free, key, land: self.land }
     }
 }
 
-/// Length of the take that is warped \[s\].
-const WARPED: f64 = 1.0;
+/// Length of the first jump \[s\]: by then it lies on the ground again. It is t_f of the warp.
+const JUMP: f64 = 0.8;
 /// Between the keys of a take that is done again by its joints \[s\].
 const KEYS: f64 = 5e-3;
 
@@ -287,9 +313,9 @@ impl Directed {
         let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));
         let mut keyframes = Keyframes { rate: 200.0, ..Keyframes::new() };
         let mut next = 0.0;
-        while state.time < WARPED {
+        while state.time < JUMP {
             if state.time >= next - 1e-9 {
-                let warped = state.time + 0.05 / WARPED * (TAU * state.time / WARPED).sin();
+                let warped = state.time + 0.05 / JUMP * (TAU * state.time / JUMP).sin();
                 keyframes.insert(warped, &Coordinates::of(&scene.model, &state));
                 next += KEYS;
             }
@@ -299,6 +325,6 @@ impl Directed {
             }
         }
         let control = Control { mode: Mode::Keyframes, keyframes, goals: Vec::new(), ..self.control.clone() };
-        Directed { control, cursor: None, key: 0.0, land: f64::INFINITY }
+        Directed { control, cursor: None, free: f64::INFINITY, key: 0.0, land: f64::INFINITY }
     }
 }
