@@ -25,5 +25,5 @@ strip worm bend 6 1.5 1600x260
 strip worm limp 6 2.4 1600x260
 strip worm roll 6 4 1600x260
 strip fish escape 6 0.5 1600x260
-strip fish turnover 8 7.4 1600x200
+strip fish turnover 6 7.4 1600x260
 strip finger push 6 1.2 1600x260
