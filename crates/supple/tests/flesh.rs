@@ -574,3 +574,22 @@ fn explicit_flesh_stays_bounded_in_the_parts_it_takes() {
         assert!(most < 2.0, "{name}: {most}");
     }
 }
+
+/// Contacts are switched on after the fish has fallen far into the ground: it is led out, not shot out.
+#[test]
+fn what_is_deep_in_the_ground_is_led_out() {
+    let scene = Scene::parse("fish").unwrap();
+    let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+    let mut input = Input { solver: Solver::Reduced(Reduced::default()), dt: 1.0 / 120.0, ..scene.input.clone() };
+    let contacts = std::mem::replace(&mut input.contacts, Contacts::Off);
+    let mut fastest = 0.0f64;
+    for n in 0..160 {
+        if n == 15 {
+            input.contacts = contacts;
+        }
+        step(&scene.model, &input, &mut state, &mut work).unwrap();
+        fastest = state.bodies.iter().map(|body| body.velocity.linear.length()).fold(fastest, f64::max);
+    }
+    println!("{fastest} m/s");
+    assert!(fastest < 30.0, "{fastest} m/s");
+}

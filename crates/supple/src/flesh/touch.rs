@@ -65,6 +65,8 @@ pub(crate) struct Push {
 const HARDNESS: f64 = 20.0;
 /// Below this speed friction is viscous \[m/s\].
 const CREEP: f64 = 1e-3;
+/// Explicit springs push nothing out faster than this \[m/s\].
+const LEAVES: f64 = 10.0;
 /// Slip is steady when it has changed by less than this share.
 const STEADY: f64 = 0.3;
 /// A surface meets itself when it is nearer than this share of a cell; what is nearer than twice that at the start is its neighbour.
@@ -395,6 +397,8 @@ impl Touches {
         let across = slip - n * along;
         let k = touch.stiffness.min(0.25 * mass / (self.h * self.h));
         let c = (k * mass).sqrt(); // half of critical
+        // what is found deep inside, as after contacts were off, is led out and not shot out
+        let d = d.min(LEAVES * c / k);
         let push = (k * d - c * along).max(0.0);
         let speed = across.length();
         let drag = if speed > 0.0 { (touch.friction * push / speed).min(0.5 * mass / self.h) } else { 0.0 };
