@@ -1,0 +1,223 @@
+//! One step: the pipeline. Read this first.
+
+mod assemble;
+mod check;
+mod crowd;
+mod error;
+mod report;
+mod work;
+
+pub use assemble::assemble;
+pub use crowd::{CrowdError, step_crowd};
+pub(crate) use error::Failure;
+pub use error::StepError;
+pub use report::{Cause, Report, Trouble};
+pub use work::Work;
+
+use crate::contact;
+use crate::flesh::Flesh;
+use crate::flesh::loose::Loose;
+use crate::flesh::together::{Law, Together};
+use crate::input::{FleshCoupling, Input};
+use crate::model::{BodyId, Model, State};
+use crate::servo;
+use crate::skin::{self, SkinWork};
+use crate::solver::{Solver, assembly, impulse, reduced, tree};
+use crate::watch::Stage;
+
+/// How often a failed part may be halved.
+pub(crate) const MAX_HALVINGS: u32 = 6;
+
+/// Advances `state` by `input.dt`.
+///
+/// On error the state is as it was. The same model, state and input give the same bits.
+pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> Result<Report, StepError> {
+    work.notes.start();
+    check::check(model, input, state)?;
+    if work.model != model.fingerprint() {
+        return Err(StepError::Work);
+    }
+    work.notes.mark(Stage::Check);
+    let parts = input.substeps.max(1);
+    let h = input.dt / f64::from(parts);
+    if parts > 1 {
+        work.saved.clone_from(state);
+    }
+    let halvings = match input.solver {
+        Solver::Impulse(_) => impulse::MAX_HALVINGS,
+        _ => MAX_HALVINGS,
+    };
+    let mut report = Report::default();
+    for part in 0..parts {
+        let after = input.dt - f64::from(part + 1) * h;
+        match substep(model, input, Span { h, after, halvings }, state, work) {
+            Ok(done) => report = report.then(done),
+            Err(failure) => {
+                if part == 0 {
+                    work.saved.clone_from(state);
+                }
+                match halves(model, input, Span { h, after, halvings }, failure, state, work) {
+                    Ok(done) => report = report.then(done),
+                    Err(failure) => {
+                        state.clone_from(&work.saved);
+                        return Err(failure.describe(model));
+                    }
+                }
+            }
+        }
+    }
+    state.time += input.dt;
+    Ok(report)
+}
+
+/// A part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Its length \[s\].
+    pub(crate) h: f64,
+    /// What is left of the step after it \[s\].
+    pub(crate) after: f64,
+    /// How often it may still be halved.
+    pub(crate) halvings: u32,
+}
+
+/// Does a part that failed as its two halves.
+fn halves(
+    model: &Model,
+    input: &Input,
+    span: Span,
+    failure: Failure,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    if span.halvings == 0 {
+        return Err(failure);
+    }
+    let mut report = Report { fallbacks: 1, ..Report::default() };
+    report.trouble = Some(failure.trouble(model));
+    let (h, halvings) = (0.5 * span.h, span.halvings - 1);
+    for after in [span.after + h, span.after] {
+        let half = Span { h, after, halvings };
+        let done = match substep(model, input, half, state, work) {
+            Ok(done) => done,
+            Err(failure) => halves(model, input, half, failure, state, work)?,
+        };
+        report = report.then(done);
+    }
+    Ok(report)
+}
+
+/// One part of a step, with the integrals of servos where there are any. On failure the state is that of the part's start.
+fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    let Some(mut governed) = work.governed.take() else { return solve(model, input, span, state, work) };
+    servo::govern(model, input, state, &mut governed);
+    let done = solve(model, &governed, span, state, work);
+    work.governed = Some(governed);
+    if done.is_ok() {
+        servo::advance(model, input, span.h, state);
+    }
+    done
+}
+
+/// One part of a step by the solver asked for.
+fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    let Some(flesh) = model.flesh() else { return solve_bodies(model, input, span, None, state, work) };
+    if input.flesh == FleshCoupling::Together {
+        return match input.solver {
+            Solver::Tree(_) | Solver::Reduced(_) => solve_bodies(model, input, span, None, state, work),
+            Solver::Impulse(_) | Solver::Assembly(_) => solve_together((model, flesh), input, span, state, work),
+        };
+    }
+    let mut loose = work.loose.take().unwrap_or_else(|| Box::new(Loose::new(model, flesh)));
+    loose.load(model, flesh, input, state, (span.h, span.after));
+    let mut done = solve_bodies(model, &loose.input, span, None, state, work);
+    if let Ok(report) = &mut done {
+        report.note_flesh(loose.lead(flesh, state));
+    }
+    work.loose = Some(loose);
+    done
+}
+
+/// One part of a step of flesh and bodies together, by a solver that takes a law of flesh.
+fn solve_together(
+    (model, flesh): (&Model, &Flesh),
+    input: &Input,
+    span: Span,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    let mut together = work.together.take().unwrap_or_else(|| Box::new(Together::new(model, flesh)));
+    together.begin(model, flesh, input, state, (span.h, span.after));
+    let done =
+        together.run((model, flesh), state, |law, state| solve_bodies(model, input, span, Some(law), state, work));
+    work.together = Some(together);
+    done
+}
+
+/// One part of a step of the bodies, and of flesh that is solved together with them: by the solver itself, or with a law of what it does.
+fn solve_bodies(
+    model: &Model,
+    input: &Input,
+    span: Span,
+    law: Option<&mut Law>,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    let part = (span.h, span.after);
+    work.notes.impulses.clear();
+    work.notes.part = span.h;
+    let contacts = contact::detect(model, input, state, part, &mut work.contacts);
+    if let Some(skin) = model.skin() {
+        let own = work.skin.get_or_insert_with(|| Box::new(SkinWork::new(model, skin)));
+        work.part_start.clone_from(state);
+        let done = skin::substep((model, skin), input, contacts, span, state, own, &mut work.notes);
+        match done {
+            Ok(_) => state.last_dt = span.h,
+            Err(_) => state.clone_from(&work.part_start),
+        }
+        return done;
+    }
+    let done = match input.solver {
+        // It writes only what succeeded, and the joints' memory itself.
+        Solver::Tree(settings) => {
+            tree::substep(model, input, contacts, settings, span, state, &mut work.tree, &mut work.notes)
+        }
+        Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
+            impulse::substep(model, input, settings, part, (contacts, law), state, work)
+        }),
+        Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
+            assembly::substep(model, input, settings, part, (contacts, law), state, work)
+        }),
+        Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
+            let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
+            reduced::substep(model, input, settings, part, contacts, state, work)
+        }),
+    };
+    work.notes.mark(Stage::Solve); // what a solver did not divide
+    let report = done?;
+    state.last_dt = span.h;
+    Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
+}
+
+/// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; what only solver
+/// `tree` remembers is forgotten.
+fn restoring(
+    state: &mut State,
+    start: &mut State,
+    part: impl FnOnce(&mut State) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    start.clone_from(state);
+    let done = part(state).and_then(|report| match state.bodies.iter().position(|b| !b.is_finite()) {
+        None => Ok(report),
+        Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
+    });
+    match done {
+        Ok(_) => {
+            state.forget();
+        }
+        Err(_) => state.clone_from(start),
+    }
+    done
+}

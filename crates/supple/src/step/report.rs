@@ -1,0 +1,141 @@
+//! What a step measured, and how the reports of its parts become one.
+
+use crate::control::ControlReport;
+use crate::flesh::Settled;
+use crate::model::{BodyId, JointId};
+
+/// What a step measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Largest distance by which a joint's points are apart at the end \[m\].
+    pub max_joint_gap: f64,
+    /// Largest sine of an angle by which a joint's constrained axes are off at the end.
+    pub max_joint_tilt: f64,
+    /// The joint with the largest gap.
+    pub widest_joint: Option<JointId>,
+    /// Parts into which the step was divided.
+    pub substeps: u32,
+    /// Factorisations done.
+    pub factorisations: u32,
+    /// Right-hand sides solved.
+    pub solves: u32,
+    /// Parts that failed and were done again in halves.
+    pub fallbacks: u32,
+    /// Halvings because a joint would turn too far in one part.
+    pub rotation_halvings: u32,
+    /// Parts done by the backward rule instead of the midpoint rule.
+    pub backward_parts: u32,
+    /// Parts done by the last resort.
+    pub resorts: u32,
+    /// Parts whose velocities were projected onto closed joints.
+    pub projections: u32,
+    /// The farthest a body was moved before a part to close joints that another method had left open \[m\].
+    pub closed: f64,
+    /// Corrections of velocities by solver `impulse`: systems solved, or rounds joint by joint.
+    pub velocity_corrections: u32,
+    /// Joint limits that acted.
+    pub limits_active: u32,
+    /// Contacts found, those still apart included; the most of any part.
+    pub contacts: u32,
+    /// Parts in which not all contacts settled to tolerance within the iterations allowed. Joints hold all the same.
+    pub unconverged: u32,
+    /// The deepest that anything was inside anything at the end of the last part \[m\].
+    pub max_penetration: f64,
+    /// Corrections of joints.
+    pub corrections: u32,
+    /// Iterations of a linear solver in all corrections.
+    pub iterations: u32,
+    /// Largest error that the corrections met, of joints, prescribed motions and grips \[m, rad\].
+    pub residual_before: f64,
+    /// Largest error that the corrections left, of joints, prescribed motions and grips \[m, rad\].
+    pub residual: f64,
+    /// Newton steps of flesh.
+    pub flesh_newton: u32,
+    /// Parts in which flesh was not solved to its tolerance.
+    pub flesh_unsettled: u32,
+    /// Elements of flesh outside the range of their material at the end.
+    pub flesh_outside: u32,
+    /// Vertices of the flesh's surface that touched something in the last part.
+    pub flesh_touching: u32,
+    /// What the control of the actuators did.
+    pub control: ControlReport,
+    /// The worst that made the step divide itself, and where; none when every part went well at once.
+    pub trouble: Option<Trouble>,
+}
+
+/// Why a part of a step was divided, and the body it lay at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The body.
+    pub body: BodyId,
+    /// The reason.
+    pub cause: Cause,
+}
+
+/// Why a part of a step was divided; a later one is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The body would turn too far in one part. Usual in fast motion.
+    Turning,
+    /// The character would have gained energy from nothing; the body moved most.
+    Energy,
+    /// The equations were not solved in the passes allowed; the body was corrected most.
+    Convergence,
+    /// A number grew beyond all bounds, or a pivot vanished, at the body.
+    Overflow,
+    /// No part was small enough: the last resort went on, with the energy held down.
+    Resort,
+}
+
+impl Trouble {
+    /// The worse of two; of equals the first.
+    pub(super) fn worse(first: Option<Trouble>, later: Option<Trouble>) -> Option<Trouble> {
+        match (first, later) {
+            (Some(a), Some(b)) => Some(if b.cause > a.cause { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+impl Report {
+    /// What the solution of flesh took in a part.
+    pub(crate) fn note_flesh(&mut self, settled: Settled) {
+        self.flesh_newton += settled.newton;
+        self.factorisations += settled.factorisations;
+        self.flesh_unsettled += u32::from(!settled.converged);
+        self.flesh_outside = settled.outside;
+        self.flesh_touching = settled.touching;
+    }
+
+    /// Notes a trouble, unless a worse one is noted.
+    pub(crate) fn note(&mut self, body: BodyId, cause: Cause) {
+        self.trouble = Trouble::worse(self.trouble, Some(Trouble { body, cause }));
+    }
+
+    /// Adds a later part of the same step: counts add up, gaps are those at the end.
+    pub(crate) fn then(self, later: Report) -> Report {
+        Report {
+            substeps: self.substeps + later.substeps,
+            factorisations: self.factorisations + later.factorisations,
+            solves: self.solves + later.solves,
+            fallbacks: self.fallbacks + later.fallbacks,
+            rotation_halvings: self.rotation_halvings + later.rotation_halvings,
+            backward_parts: self.backward_parts + later.backward_parts,
+            resorts: self.resorts + later.resorts,
+            projections: self.projections + later.projections,
+            closed: self.closed.max(later.closed),
+            velocity_corrections: self.velocity_corrections + later.velocity_corrections,
+            limits_active: self.limits_active.max(later.limits_active),
+            corrections: self.corrections + later.corrections,
+            iterations: self.iterations + later.iterations,
+            residual_before: self.residual_before.max(later.residual_before),
+            flesh_newton: self.flesh_newton + later.flesh_newton,
+            flesh_unsettled: self.flesh_unsettled + later.flesh_unsettled,
+            trouble: Trouble::worse(self.trouble, later.trouble),
+            contacts: self.contacts.max(later.contacts),
+            unconverged: self.unconverged + later.unconverged,
+            control: self.control.then(later.control),
+            ..later
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The scratch of a step.
+
+use crate::contact::{Contact, ContactWork};
+use crate::flesh::loose::Loose;
+use crate::flesh::together::Together;
+use crate::input::Input;
+use crate::maths::Wrench;
+use crate::model::{Model, State};
+use crate::servo;
+use crate::skin::SkinWork;
+use crate::solver::{assembly, impulse, reduced, tree};
+use crate::watch::{Notes, StageNanos, Watch};
+use glam::DVec3;
+
+/// Scratch, made once from the model. Nothing in it affects a result: a fresh one gives the same step bit for bit.
+pub struct Work {
+    pub(super) tree: tree::TreeWork,
+    pub(super) notes: Notes,
+    pub(super) contacts: ContactWork,
+    // Made when the solver is first used.
+    pub(super) impulse: Option<Box<impulse::ImpulseWork>>,
+    pub(super) assembly: Option<Box<assembly::AssemblyWork>>,
+    pub(super) reduced: Option<Box<reduced::ReducedWork>>,
+    pub(super) loose: Option<Box<Loose>>,
+    pub(super) together: Option<Box<Together>>,
+    pub(super) skin: Option<Box<SkinWork>>,
+    /// The state at the start of a step of several parts.
+    pub(super) saved: State,
+    /// The state at the start of a part.
+    pub(super) part_start: State,
+    /// The input of a part with what the integrals of servos add; `None` when no motor has an integral gain.
+    pub(super) governed: Option<Box<Input>>,
+    /// The fingerprint of the model it was made for.
+    pub(super) model: u64,
+}
+
+impl Work {
+    /// Scratch for this model.
+    pub fn new(model: &Model) -> Work {
+        Work {
+            tree: tree::TreeWork::new(model),
+            notes: Notes::default(),
+            contacts: ContactWork::new(model),
+            impulse: None,
+            assembly: None,
+            reduced: None,
+            loose: None,
+            together: None,
+            skin: None,
+            saved: model.start(),
+            part_start: model.start(),
+            governed: servo::any_integral(model).then(Box::default),
+            model: model.fingerprint(),
+        }
+    }
+
+    /// Asks for times or impulses beside the report. Steps give the same bits with any watch.
+    pub fn watch(&mut self, watch: Watch) {
+        self.notes.set(watch);
+    }
+
+    /// Nanoseconds of the last step by [`Stage`]; zeros without a clock to [`watch`](Work::watch) with.
+    pub fn stage_nanos(&self) -> StageNanos {
+        self.notes.nanos()
+    }
+
+    /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
+    /// \[N·s, N·m·s\]: constraint, spring, limit and motor together. Empty unless the solver or a [`Watch`] was told to keep them.
+    pub fn joint_impulses(&self) -> &[Wrench] {
+        &self.notes.impulses
+    }
+
+    /// Length of the part that [`joint_impulses`](Work::joint_impulses) are of \[s\]: divided by it, they are mean forces and torques.
+    pub fn impulse_time(&self) -> f64 {
+        self.notes.part
+    }
+
+    /// The vertices of the skin that something pressed on in the last part of the last step, and the forces \[N\].
+    pub fn skin_pressures(&self) -> &[(u32, DVec3)] {
+        self.skin.as_ref().map_or(&[], |skin| &skin.pressures)
+    }
+
+    /// By body: whether the triangles of its skin were looked at for contacts in the last search, or pruned.
+    pub fn skin_looked(&self) -> &[bool] {
+        self.skin.as_ref().map_or(&[], |skin| &skin.search.looked)
+    }
+
+    /// Iterations of conjugate gradients in the last solution of the skin, when it is solved so.
+    pub fn skin_iterations(&self) -> usize {
+        self.skin.as_ref().map_or(0, |skin| skin.gradient_iterations())
+    }
+
+    /// The contacts of the last part of the last step, as found at its start.
+    pub fn contacts(&self) -> &[Contact] {
+        self.contacts.contacts()
+    }
+}
