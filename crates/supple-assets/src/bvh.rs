@@ -3,8 +3,7 @@
 //! A joint's channels are its translation in its parent, in place of its offset, and turns about its own axes, applied in the order in which
 //! they stand: `parent_from_joint = T · R_1 · R_2 · R_3` \[degrees\].
 
-use crate::xml::read_text;
-use crate::{FileError, Note};
+use crate::{FileError, InputFile, Note};
 use glam::{DQuat, DVec3};
 use std::fmt::Write;
 use std::path::Path;
@@ -58,8 +57,8 @@ const WORDS: [(&str, Channel); 6] = [
 ];
 
 /// Reads a BVH file.
-pub fn read(path: &Path) -> Result<Bvh, FileError> {
-    parse(path, &read_text(path)?)
+pub fn read(file: &InputFile) -> Result<Bvh, FileError> {
+    parse(file.path(), file.text()?)
 }
 
 /// Reads BVH from a text that stands in a file of this name.

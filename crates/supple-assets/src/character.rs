@@ -3,7 +3,7 @@
 use crate::gltf::{Document, SkinnedMesh};
 use crate::rig::{self, Rig};
 use crate::scene::{self, BoneChange};
-use crate::{FileError, Imported, Note};
+use crate::{FileError, Files, Imported, InputFile, Note};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,14 +19,19 @@ pub struct Character {
 }
 
 impl Character {
-    /// Reads a .glb or .gltf file and makes its rig.
+    /// Reads a .glb or .gltf file and makes its rig. Files that it names must lie in its folder.
     pub fn open(path: &Path) -> Result<Character, FileError> {
-        Character::new(Document::read(path)?)
+        Character::read(Files::default().open(path)?)
     }
 
-    /// The same from bytes; files that it names are looked for beside `path`.
+    /// The same of a file that was opened.
+    pub fn read(file: InputFile) -> Result<Character, FileError> {
+        Character::new(Document::read(file)?)
+    }
+
+    /// The same from bytes in memory: files that they name are not opened.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Character, FileError> {
-        Character::new(Document::from_bytes(path, bytes)?)
+        Character::read(InputFile::sent(path, bytes))
     }
 
     /// The .glb or .gltf file.

@@ -1,9 +1,8 @@
 //! What the soft layer of a skin ends at or is made of, from a file: an inner surface, or tetrahedra between the surface and an inner one.
 
 use crate::gltf::Document;
-use crate::{FileError, meshes, tetmesh};
+use crate::{FileError, InputFile, meshes, tetmesh};
 use glam::DVec3;
-use std::path::Path;
 use supple::flesh::{Cage, SurfaceMesh};
 use supple::skin::layer;
 use supple::skin::{GivenLayer, Layer, TetLayer};
@@ -29,16 +28,15 @@ const LEAST_BELOW: f64 = 0.5;
 
 impl Inner {
     /// Reads .obj, .stl, .glb or .gltf as an inner surface; .msh, .veg, .vtk, .node or .ele as tetrahedra.
-    pub fn open(path: &Path) -> Result<Inner, FileError> {
-        let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-        match ending.as_str() {
+    pub fn read(file: InputFile) -> Result<Inner, FileError> {
+        match file.ending().as_str() {
             "obj" | "stl" => {
-                let mesh = meshes::read(path)?;
+                let mesh = meshes::read(&file)?;
                 Ok(Inner::surface(mesh.vertices, mesh.triangles))
             }
             "glb" | "gltf" => {
                 let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
-                for mesh in Document::read(path)?.meshes(&mut Vec::new())? {
+                for mesh in Document::read(file)?.meshes(&mut Vec::new())? {
                     let first = vertices.len() as u32;
                     vertices.extend_from_slice(&mesh.vertices);
                     triangles.extend(mesh.triangles.iter().map(|t| t.map(|i| i + first)));
@@ -46,12 +44,12 @@ impl Inner {
                 Ok(Inner::surface(vertices, triangles))
             }
             "msh" | "veg" | "vtk" | "node" | "ele" => {
-                let (cage, _) = tetmesh::load(path)?;
+                let (cage, _) = tetmesh::read(&file)?;
                 Ok(Inner { kind: Kind::Tets(cage) })
             }
-            _ => Err(FileError::new(
+            ending => Err(FileError::new(
                 "file/format",
-                path,
+                file.path(),
                 format!("the inner side of a layer does not end in .{ending}"),
                 "give a surface (.obj, .stl, .glb, .gltf) or tetrahedra (.msh, .veg, .vtk, .node, .ele)",
             )),

@@ -1,7 +1,7 @@
 //! Triangle meshes: STL (binary and text) and OBJ (points and faces).
 
-use crate::FileError;
-use crate::xml::read_bytes;
+use crate::files::ending;
+use crate::{FileError, InputFile};
 use glam::DVec3;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,15 +23,12 @@ pub fn reads(path: &Path) -> bool {
     matches!(ending(path).as_str(), "stl" | "obj")
 }
 
-fn ending(path: &Path) -> String {
-    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
-}
-
 /// Reads a mesh by the ending of its file.
-pub fn read(path: &Path) -> Result<Mesh, FileError> {
+pub fn read(file: &InputFile) -> Result<Mesh, FileError> {
+    let path = file.path();
     match ending(path).as_str() {
-        "stl" => stl(path, &read_bytes(path)?),
-        "obj" => obj(path, &read_bytes(path)?),
+        "stl" => stl(path, file.bytes()),
+        "obj" => obj(path, file.bytes()),
         other => Err(FileError::new(
             "file/format",
             path,

@@ -1,45 +1,65 @@
 //! Any file, by its ending.
 
-use crate::{Character, FileError, Imported, scene};
+use crate::files::ending;
+use crate::{Character, FileError, Files, Imported, InputFile, scene};
 use std::path::Path;
 
 /// A reader of one format.
-type Read = fn(&Path) -> Result<Imported, FileError>;
+type Read = fn(InputFile) -> Result<Imported, FileError>;
 
 /// The endings that [`open`] takes, without the dot, with their readers.
 const READERS: [(&str, Read); 6] = [
     ("glb", read_character),
     ("gltf", read_character),
-    ("toml", scene::open),
-    ("urdf", crate::urdf::open),
-    ("xml", crate::mjcf::open),
-    ("bvh", crate::skeleton::open),
+    ("toml", |file| scene::open(&file)),
+    ("urdf", |file| crate::urdf::open(&file)),
+    ("xml", |file| crate::mjcf::open(&file)),
+    ("bvh", |file| crate::skeleton::open(&file)),
 ];
 
-/// Reads a file by its ending.
+/// Reads a file by its ending. What it names must lie in its folder.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-    match READERS.iter().find(|(name, _)| *name == ending) {
-        Some((_, read)) => read(path),
-        None => Err(FileError::new(
+    Files::default().scene(path)
+}
+
+impl Files {
+    /// Reads a file by its ending.
+    pub fn scene(&self, path: &Path) -> Result<Imported, FileError> {
+        let read = reader(path)?;
+        read(self.open(path)?)
+    }
+
+    /// The rigged character of a .glb or .gltf file, or of a scene file with its changes; `None` for files of other kinds.
+    pub fn character(&self, path: &Path) -> Result<Option<Character>, FileError> {
+        match ending(path).as_str() {
+            "glb" | "gltf" => Character::read(self.open(path)?).map(Some),
+            "toml" => scene::character(&self.open(path)?).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl InputFile {
+    /// What it holds, by its ending.
+    pub fn scene(self) -> Result<Imported, FileError> {
+        reader(self.path())?(self)
+    }
+}
+
+fn reader(path: &Path) -> Result<Read, FileError> {
+    let ending = ending(path);
+    let found = READERS.iter().find(|(name, _)| *name == ending);
+    found.map(|(_, read)| *read).ok_or_else(|| {
+        FileError::new(
             "file/ending",
             path,
             format!("\".{ending}\" is not an ending that Supple reads"),
             format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
-        )),
-    }
+        )
+    })
 }
 
-fn read_character(path: &Path) -> Result<Imported, FileError> {
-    Character::open(path)?.imported(&path.to_string_lossy())
-}
-
-/// The rigged character of a .glb or .gltf file, or of a scene file with its changes; `None` for files of other kinds.
-pub fn character(path: &Path) -> Result<Option<Character>, FileError> {
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-    match ending.as_str() {
-        "glb" | "gltf" => Character::open(path).map(Some),
-        "toml" => scene::character(path).map(Some),
-        _ => Ok(None),
-    }
+fn read_character(file: InputFile) -> Result<Imported, FileError> {
+    let name = file.path().to_string_lossy().into_owned();
+    Character::read(file)?.imported(&name)
 }

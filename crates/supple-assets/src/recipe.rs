@@ -1,10 +1,10 @@
 //! How a scene is made again. A take keeps no model but this text: the name of a built-in scene, or a file and what was changed by hand since it was read.
 
 use crate::doctor::{examine, mended};
-use crate::{BoneChange, Character, FileError, Imported};
+use crate::{BoneChange, Character, FileError, Files, Imported};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use supple::TakeError;
 use supple::timeline::Timeline;
 
@@ -26,12 +26,16 @@ pub fn split_clip(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Opens `FILE`, or `FILE#CLIP`: its scene follows a clip of the file, or starts in a keyframe of an MJCF.
-pub fn open_clip(text: &str) -> Result<Imported, FileError> {
-    let (path, clip) = split_clip(text);
-    match clip {
-        Some(keyframe) if path.to_lowercase().ends_with(".xml") => crate::mjcf::open_at(Path::new(path), keyframe),
-        _ => follow(crate::open(Path::new(path))?, clip),
+impl Files {
+    /// Opens `FILE`, or `FILE#CLIP`: its scene follows a clip of the file, or starts in a keyframe of an MJCF.
+    pub fn clip(&self, text: &str) -> Result<Imported, FileError> {
+        let (path, clip) = split_clip(text);
+        match clip {
+            Some(keyframe) if path.to_lowercase().ends_with(".xml") => {
+                crate::mjcf::open_at(&self.open(Path::new(path))?, keyframe)
+            }
+            _ => follow(self.scene(Path::new(path))?, clip),
+        }
     }
 }
 
@@ -53,17 +57,45 @@ pub struct Recipe {
     pub source: String,
     /// What was changed by hand.
     pub changes: Changes,
+    /// Of the bytes of the file, once it was opened. Takes that name this are from someone who has the file: they may open it wherever it lies.
+    pub digest: Option<Digest>,
+}
+
+/// What tells the bytes of a file from others (FNV-1a).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        let next = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        Digest(bytes.iter().fold(0xcbf2_9ce4_8422_2325, next))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
+
+/// Where takes came from, which tells what file they may open.
+#[derive(Clone, Copy, Debug)]
+pub enum TakesFrom<'a> {
+    /// Written by this program for this user: their file is opened wherever it lies.
+    Journal,
+    /// A file in this folder: theirs lies there too, or in an allowed folder, or has the bytes that it had when they were made.
+    Folder(&'a Path),
+    /// They were sent: their file lies in an allowed folder.
+    Sent,
 }
 
 /// What was changed by hand since a file was read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// Bones, in the order in which they were changed.
-    #[serde(default)]
     pub bones: Vec<ChangedBone>,
     /// How often all remedies of the doctor were applied, after that.
-    #[serde(default)]
     pub mended: u32,
 }
 
@@ -88,12 +120,24 @@ pub struct Made {
     pub character: Option<Character>,
 }
 
+/// The second line of a recipe's text.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Line {
+    bones: Vec<ChangedBone>,
+    mended: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
 impl fmt::Display for Recipe {
-    /// The text that [`Recipe::parse`] reads: the source, and where something was changed a second line with that as JSON.
+    /// The text that [`Recipe::parse`] reads: the source, and for a file a second line with what was changed and its digest, as JSON.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.source)?;
-        if self.changes != Changes::default() {
-            write!(out, "\n{}", serde_json::to_string(&self.changes).map_err(|_| fmt::Error)?)?;
+        if self.changes != Changes::default() || self.digest.is_some() {
+            let Changes { bones, mended } = self.changes.clone();
+            let line = Line { bones, mended, digest: self.digest.map(|digest| digest.to_string()) };
+            write!(out, "\n{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)?;
         }
         Ok(())
     }
@@ -102,7 +146,7 @@ impl fmt::Display for Recipe {
 impl Recipe {
     /// Of a scene or file without changes.
     pub fn new(source: impl Into<String>) -> Recipe {
-        Recipe { source: source.into(), changes: Changes::default() }
+        Recipe { source: source.into(), changes: Changes::default(), digest: None }
     }
 
     /// Of a file, from wherever one is: its path from the root.
@@ -119,8 +163,15 @@ impl Recipe {
             let what = format!("what was changed of it cannot be read: {e}");
             FileError::new("take/damaged", Path::new(source), what, "take another copy of the take")
         };
-        let changes = changes.map(serde_json::from_str).transpose().map_err(wrong)?.unwrap_or_default();
-        Ok(Recipe { source: source.to_owned(), changes })
+        let line: Line = changes.map(serde_json::from_str).transpose().map_err(wrong)?.unwrap_or_default();
+        let digest = line.digest.and_then(|text| u64::from_str_radix(&text, 16).ok()).map(Digest);
+        let changes = Changes { bones: line.bones, mended: line.mended };
+        Ok(Recipe { source: source.to_owned(), changes, digest })
+    }
+
+    /// Whether a file has the bytes that it had when this was made.
+    fn has_bytes_of(&self, files: &Files, path: &Path) -> bool {
+        self.digest.is_some_and(|digest| files.open(path).is_ok_and(|file| Digest::of(file.bytes()) == digest))
     }
 
     /// The file, without its clip; `None` for a built-in scene.
@@ -140,11 +191,12 @@ impl Recipe {
     }
 
     /// Opens a file and changes it as it was changed.
-    pub fn make(self) -> Result<Made, FileError> {
+    pub fn make(mut self, files: &Files) -> Result<Made, FileError> {
+        self.digest = Some(Digest::of(files.open(Path::new(split_clip(&self.source).0))?.bytes()));
         let (path, clip) = split_clip(&self.source);
         let path = Path::new(path);
-        let mut character = crate::character(path)?;
-        let mut imported = open_clip(&self.source)?;
+        let mut character = files.character(path)?;
+        let mut imported = files.clip(&self.source)?;
         if let Some(character) = &mut character
             && !self.changes.bones.is_empty()
         {
@@ -166,23 +218,24 @@ impl Recipe {
         Ok(Made { recipe: self, imported, character })
     }
 
-    /// Opens the file that takes were made with; where it is gone, the one of its name in the folder `beside`.
-    pub fn make_for(mut self, takes: &Timeline, beside: Option<&Path>) -> Result<Made, FileError> {
+    /// Opens the file that takes were made with; where that is gone or may not be opened, the one of its name beside them.
+    pub fn make_for(mut self, files: &Files, takes: &Timeline, from: TakesFrom<'_>) -> Result<Made, FileError> {
         let path = self.file().unwrap_or(Path::new("")).to_owned();
-        if !path.exists() {
+        let trusted = match from {
+            TakesFrom::Journal => path.exists(),
+            TakesFrom::Folder(folder) => files.with(folder).allows(&path) || self.has_bytes_of(files, &path),
+            TakesFrom::Sent => files.allows(&path),
+        };
+        if !trusted {
             let name = path.file_name().unwrap_or_default();
-            let near: Option<PathBuf> = beside.map(|folder| folder.join(name)).filter(|path| path.exists());
-            let Some(near) = near else {
-                let what = "the takes were made with this file, and it is not there";
-                let remedy = match beside {
-                    Some(_) => format!("put it back, or put {} beside the take", name.display()),
-                    None => "put it back, then open the takes again".to_owned(),
-                };
-                return Err(FileError::new("take/file", &path, what, remedy));
+            let near = match from {
+                TakesFrom::Folder(folder) => Some(folder.join(name)).filter(|path| path.exists()),
+                _ => None,
             };
+            let Some(near) = near else { return Err(not_opened(files, &path, from)) };
             self.source = near.to_string_lossy().into_owned() + &self.source[path.as_os_str().len()..];
         }
-        let made = self.make()?;
+        let made = self.make(files)?;
         let changed = |e: TakeError| {
             let what = match e {
                 TakeError::Model { what, found, expected } => {
@@ -195,6 +248,33 @@ impl Recipe {
         takes.check_bodies(&made.imported.scene.model).map_err(changed)?;
         Ok(made)
     }
+}
+
+/// Why the file that takes were made with is not opened.
+fn not_opened(files: &Files, path: &Path, from: TakesFrom<'_>) -> FileError {
+    let name = path.file_name().unwrap_or_default().display();
+    let beside = format!("put {name} beside the take, or allow its folder with --allow-dir");
+    let (code, what, remedy) = match from {
+        // Whether there is something elsewhere is nobody's business.
+        TakesFrom::Sent if !path.parent().is_some_and(|folder| files.allows(folder)) => (
+            "file/outside",
+            "the takes were made with this file, and takes that were sent open no file",
+            "open them with `supple view FILE.take`, or allow the folder of the file with --allow-dir".to_owned(),
+        ),
+        TakesFrom::Folder(_) if path.exists() => {
+            ("file/outside", "the takes name this file, and are not from someone who has it as it is now", beside)
+        }
+        TakesFrom::Folder(_) => (
+            "take/file",
+            "the takes were made with this file, and it is not there",
+            format!("put it back, or {beside}"),
+        ),
+        TakesFrom::Journal | TakesFrom::Sent => {
+            let remedy = "put it back, then open the takes again".to_owned();
+            ("take/file", "the takes were made with this file, and it is not there", remedy)
+        }
+    };
+    FileError::new(code, path, what, remedy)
 }
 
 /// What to do about a file that is no longer what takes were made with.
@@ -222,6 +302,8 @@ mod tests {
         let change = BoneChange { mass: Some(0.1 + 0.2), range: Some([-1.0, 1e-9]), ..BoneChange::default() };
         let mut of_file = Recipe::new("/models/man.glb#run");
         of_file.changes = Changes { bones: vec![ChangedBone { bone: "calf\n.l".into(), change }], mended: 2 };
+        assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
+        of_file.digest = Some(Digest::of(b"man"));
         assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
         assert_eq!(of_file.shown(), "man.glb#run");
         assert_eq!(Recipe::parse("man.glb\n{\"bones\":1}").unwrap_err().code, "take/damaged");

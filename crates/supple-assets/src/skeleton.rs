@@ -2,7 +2,7 @@
 
 use crate::bvh::{self, Bvh, Channel};
 use crate::retarget::{Followed, up_of};
-use crate::{FileError, Imported, Link, Note};
+use crate::{FileError, Imported, InputFile, Link, Note};
 use glam::{DQuat, DVec3};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const THICKNESS: (f64, f64, f64) = (0.12, 0.006, 0.04);
 const DENSITY: f64 = 1000.0;
 
 /// What a BVH file becomes: its skeleton, moved by its motion.
-pub(crate) fn open(path: &Path) -> Result<Imported, FileError> {
-    build(path, &bvh::read(path)?)
+pub(crate) fn open(file: &InputFile) -> Result<Imported, FileError> {
+    build(file.path(), &bvh::read(file)?)
 }
 
 /// What a recording becomes.

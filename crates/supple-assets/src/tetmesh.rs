@@ -3,28 +3,26 @@
 //! Only tetrahedra are kept. Those of negative volume are turned round, nodes that none uses are left out; a [`Note`] tells of both. Points are taken as
 //! they are: these formats know neither a unit nor which way is up.
 
-use crate::{FileError, Note};
+use crate::{FileError, InputFile, Note};
 use glam::DVec3;
 use std::collections::BTreeMap;
 use std::path::Path;
 use supple::flesh::Cage;
 
 /// Reads a mesh by the ending of its name. For TetGen either file may be named; the other lies beside it.
-pub fn load(path: &Path) -> Result<(Cage, Vec<Note>), FileError> {
-    let read = |path: &Path| {
-        std::fs::read(path)
-            .map_err(|e| FileError::new("file/read", path, e.to_string(), "check the name and the rights"))
-    };
-    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-    match ending.as_str() {
-        "node" | "ele" => {
-            let (node, ele) = (path.with_extension("node"), path.with_extension("ele"));
-            finish(path, tetgen(&read(&node)?, &read(&ele)?))
+pub fn read(file: &InputFile) -> Result<(Cage, Vec<Note>), FileError> {
+    let path = file.path();
+    match file.ending().as_str() {
+        ending @ ("node" | "ele") => {
+            let other = path.with_extension(if ending == "node" { "ele" } else { "node" });
+            let other = file.beside(other.file_name().unwrap_or_default())?;
+            let (node, ele) = if ending == "node" { (file, &other) } else { (&other, file) };
+            finish(path, tetgen(node.bytes(), ele.bytes()))
         }
-        "msh" => finish(path, gmsh(&read(path)?)),
-        "veg" => finish(path, veg(&read(path)?)),
-        "vtk" => finish(path, vtk(&read(path)?)),
-        _ => Err(FileError::new(
+        "msh" => finish(path, gmsh(file.bytes())),
+        "veg" => finish(path, veg(file.bytes())),
+        "vtk" => finish(path, vtk(file.bytes())),
+        ending => Err(FileError::new(
             "file/format",
             path,
             format!("a mesh of tetrahedra does not end in .{ending}"),

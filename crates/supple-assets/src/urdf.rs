@@ -7,10 +7,10 @@
 use crate::meshes;
 use crate::robot::{Actuator, Axis, AxisCoupling, Base, Form, Geom, Inertial, Kind, Link, Robot, build, z_from_x};
 use crate::xml::{self, Asked, Element, Includes};
-use crate::{FileError, Imported, Note};
+use crate::{FileError, Imported, InputFile, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use supple::model::shape::hull;
 use supple::{Groups, Pose, Shape};
 
@@ -18,27 +18,24 @@ use supple::{Groups, Pose, Shape};
 pub(crate) const ROOT: &str = "robot";
 
 /// What a URDF file becomes; its root stands still.
-pub fn open(path: &Path) -> Result<Imported, FileError> {
-    open_based(path, Base::Fixed)
+pub fn open(file: &InputFile) -> Result<Imported, FileError> {
+    open_based(file, Base::Fixed)
 }
 
 /// What a URDF file becomes, its root fixed or floating.
-pub fn open_based(path: &Path, base: Base) -> Result<Imported, FileError> {
-    let robot = read(path)?;
-    Ok(build(path, &robot, base)?.imported(path, &robot))
+pub fn open_based(file: &InputFile, base: Base) -> Result<Imported, FileError> {
+    let robot = read(file)?;
+    Ok(build(file.path(), &robot, base)?.imported(file.path(), &robot))
+}
+
+/// Reads a URDF from a text in memory: files that it names are not opened.
+pub fn parse(path: &Path, text: &str) -> Result<Robot, FileError> {
+    read(&InputFile::sent(path, text.into()))
 }
 
 /// Reads a URDF file.
-pub fn read(path: &Path) -> Result<Robot, FileError> {
-    from_element(path, &xml::read(path, Includes::Keep)?)
-}
-
-/// Reads a URDF from a text that stands in a file of this name; meshes are looked for beside it.
-pub fn parse(path: &Path, text: &str) -> Result<Robot, FileError> {
-    from_element(path, &xml::parse(path, text, Includes::Keep)?)
-}
-
-fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
+pub fn read(file: &InputFile) -> Result<Robot, FileError> {
+    let (path, root) = (file.path(), &xml::read(file, Includes::Keep)?);
     if root.tag != ROOT {
         let what = format!("its root is <{}>, not <robot>", root.tag);
         return Err(FileError::new("file/urdf", path, what, "give a URDF file"));
@@ -47,7 +44,7 @@ fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
     for (parent, child) in STRUCTURE {
         asked.knows(parent, child);
     }
-    let mut reader = Reader { path, asked: &asked, notes: Vec::new(), hulls: BTreeMap::new(), couplings: Vec::new() };
+    let mut reader = Reader { file, asked: &asked, notes: Vec::new(), hulls: BTreeMap::new(), couplings: Vec::new() };
     let stem = || path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let name = asked.of(root, &[]).name_or(stem);
     let mut links = Vec::new();
@@ -105,7 +102,7 @@ struct Join {
 }
 
 struct Reader<'a> {
-    path: &'a Path,
+    file: &'a InputFile,
     asked: &'a Asked,
     notes: Vec<Note>,
     /// By file name and scale: the hull of a mesh, or `None` when it could not be had.
@@ -209,9 +206,8 @@ impl Reader<'_> {
     /// Tells of a texture that is missing. None is drawn, but whoever passes the file on wants to know.
     fn texture(&mut self, part: &str, material: &Element) {
         let Some(file) = material.child("texture").and_then(|texture| texture.get("filename")) else { return };
-        if find(self.path, file).is_none() {
-            let text = format!("texture {file} was not found; put it beside the file, or correct the path");
-            self.note("import/missing-file", part, text);
+        if let Err(e) = self.file.has_in_package(file) {
+            self.note(missing(&e), part, format!("texture {file} {}; {}", e.what, e.remedy));
         }
     }
 
@@ -221,22 +217,18 @@ impl Reader<'_> {
         if let Some(known) = self.hulls.get(&key) {
             return known.clone();
         }
-        let points = match find(self.path, file) {
-            None => {
-                self.note(
-                    "import/missing-file",
-                    link,
-                    format!("mesh {file} was not found; put it beside the file, or correct the path"),
-                );
-                None
-            }
-            Some(found) => match mesh_hull(&found, scale) {
+        let points = match self.file.in_package(file) {
+            Ok(found) => match mesh_hull(&found, scale) {
                 Ok(points) => Some(points),
                 Err(e) => {
                     self.note("import/mesh", link, format!("mesh {file} was left out: {}; {}", e.what, e.remedy));
                     None
                 }
             },
+            Err(e) => {
+                self.note(missing(&e), link, format!("mesh {file} was left out: it {}; {}", e.what, e.remedy));
+                None
+            }
         };
         self.hulls.insert(key, points.clone());
         points
@@ -329,11 +321,11 @@ impl Reader<'_> {
 }
 
 /// The points of a mesh's hull, few enough for fast contacts.
-pub(crate) fn mesh_hull(path: &Path, scale: DVec3) -> Result<Vec<DVec3>, FileError> {
-    let mesh = meshes::read(path)?;
+pub(crate) fn mesh_hull(file: &InputFile, scale: DVec3) -> Result<Vec<DVec3>, FileError> {
+    let mesh = meshes::read(file)?;
     let points: Vec<DVec3> = mesh.vertices.iter().map(|v| *v * scale).collect();
-    let (points, _) =
-        hull(&points).map_err(|fault| FileError::new("file/mesh", path, fault.to_string(), "give a solid mesh"))?;
+    let (points, _) = hull(&points)
+        .map_err(|fault| FileError::new("file/mesh", file.path(), fault.to_string(), "give a solid mesh"))?;
     Ok(few(points))
 }
 
@@ -358,34 +350,13 @@ fn few(points: Vec<DVec3>) -> Vec<DVec3> {
     chosen.into_iter().map(|i| points[i]).collect()
 }
 
-/// The file that a mesh's name means: `package://name/…`, `file://…`, or a path, looked for from the folder of the robot upwards with ever
-/// shorter beginnings left off.
-fn find(robot: &Path, name: &str) -> Option<PathBuf> {
-    let (rest, is_package) = match name.split_once("://") {
-        Some(("package" | "model", rest)) => (rest, true),
-        Some(("file", rest)) => (rest, false),
-        Some(_) => return None,
-        None => (name, false),
-    };
-    let folder = robot.parent().unwrap_or(Path::new(""));
-    let plain = folder.join(rest);
-    if !is_package && plain.is_file() {
-        return Some(plain);
+/// The code of a note about a file that was not opened.
+pub(crate) fn missing(error: &FileError) -> &'static str {
+    match error.code {
+        "file/read" => "import/missing-file",
+        "file/outside" => "import/outside",
+        _ => "import/mesh",
     }
-    let words: Vec<&str> =
-        rest.split(['/', '\\']).filter(|word| !word.is_empty() && *word != "." && *word != "..").collect();
-    let mut up = Some(folder);
-    for _ in 0..5 {
-        let here = up?;
-        for skip in 0..words.len() {
-            let candidate = here.join(words[skip..].join("/"));
-            if candidate.is_file() {
-                return Some(candidate);
-            }
-        }
-        up = if here.as_os_str().is_empty() { None } else { here.parent() };
-    }
-    None
 }
 
 /// Links with their parents, parents first.

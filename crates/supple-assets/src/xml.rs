@@ -1,14 +1,12 @@
 //! XML files as plain trees: included files in their place, every element with its line, and a record of what was asked for, so that
 //! whatever a reader does not know can be listed.
 
-use crate::{FileError, Note};
+use crate::{FileError, InputFile, Note};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Longest file that is read \[bytes\].
-const LONGEST: u64 = 64 << 20;
 /// Deepest nesting of elements.
 const DEEPEST: usize = 200;
 /// Most elements of a file with all that it includes.
@@ -62,55 +60,27 @@ pub(crate) enum Includes {
 }
 
 /// The root element of a file.
-pub(crate) fn read(path: &Path, includes: Includes) -> Result<Element, FileError> {
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    let mut reading = Reading { folder, includes, open: Vec::new(), count: 0 };
-    reading.file(path)
+pub(crate) fn read(file: &InputFile, includes: Includes) -> Result<Element, FileError> {
+    Reading { outermost: file, includes, read: BTreeSet::new(), depth: 0, count: 0 }.file(file)
 }
 
-/// The root element of a text that stands in a file of this name.
-pub(crate) fn parse(path: &Path, text: &str, includes: Includes) -> Result<Element, FileError> {
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    Reading { folder, includes, open: vec![path.to_owned()], count: 0 }.text(path, text)
-}
-
-/// The text of a file, of bounded length.
-pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
-    let bytes = read_bytes(path)?;
-    String::from_utf8(bytes).map_err(|_| {
-        FileError::new("file/text", path, "it is not text in UTF-8", "save it as UTF-8, or give another file")
-    })
-}
-
-/// The bytes of a file, of bounded length.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
-    let unreadable = |e: std::io::Error| {
-        let what = format!("it cannot be read: {e}");
-        FileError::new("file/read", path, what, "check that it exists and may be read")
-    };
-    let length = std::fs::metadata(path).map_err(unreadable)?.len();
-    if length > LONGEST {
-        let what = format!("it has {} MB, more than the {} MB that are read", length >> 20, LONGEST >> 20);
-        return Err(FileError::new("file/size", path, what, "give a smaller file"));
-    }
-    std::fs::read(path).map_err(unreadable)
-}
-
-struct Reading {
-    /// Included files are named from here.
-    folder: PathBuf,
+struct Reading<'a> {
+    /// Included files are named from its folder.
+    outermost: &'a InputFile,
     includes: Includes,
-    /// The files being read, outermost first.
-    open: Vec<PathBuf>,
+    /// The files that were read, without links.
+    read: BTreeSet<PathBuf>,
+    /// How many of them are open.
+    depth: usize,
     count: usize,
 }
 
-impl Reading {
-    fn file(&mut self, path: &Path) -> Result<Element, FileError> {
-        let text = read_text(path)?;
-        self.open.push(path.to_owned());
-        let root = self.text(path, &text);
-        self.open.pop();
+impl Reading<'_> {
+    fn file(&mut self, file: &InputFile) -> Result<Element, FileError> {
+        self.read.insert(file.real().to_owned());
+        self.depth += 1;
+        let root = self.text(file.path(), file.text()?);
+        self.depth -= 1;
         root
     }
 
@@ -179,14 +149,19 @@ impl Reading {
         let Some(name) = element.get("file") else {
             return Err(element.error("file/include", "it names no file", "give file=\"…\""));
         };
-        let path = self.folder.join(name);
-        if self.open.contains(&path) || self.open.len() > 20 {
-            return Err(element.error("file/include", format!("{name} includes itself"), "break the circle"));
-        }
-        let root = self.file(&path).map_err(|e| match e.code {
-            "file/read" => element.error("file/include", format!("{} {}", path.display(), e.what), e.remedy),
-            _ => e,
+        let place = |e: FileError| element.error(e.code, e.what, e.remedy);
+        let file = self.outermost.beside(name).map_err(|e| match e.code {
+            "file/read" => element.error("file/include", e.what, e.remedy),
+            _ => place(e),
         })?;
+        // As in MuJoCo: files that include each other many times over would unfold to far more than was read.
+        if self.read.contains(file.real()) {
+            return Err(element.error("file/include", format!("{name} is included twice"), "include a file once"));
+        }
+        if self.depth > 20 {
+            return Err(element.error("file/include", "files include files more than 20 deep", "include fewer"));
+        }
+        let root = self.file(&file)?;
         Ok(root.children)
     }
 }
@@ -344,10 +319,14 @@ impl<'a> Source<'a> {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Element, FileError> {
+        read(&InputFile::sent("a.urdf", text.into()), Includes::Keep)
+    }
+
     #[test]
     fn lines_and_unknown_parts_are_told() {
         let text = "<?xml version=\"0.0\"?>\n<robot>\n  <link name=\"a\" colour=\"red\"/>\n  <magic/>\n</robot>";
-        let root = parse(Path::new("a.urdf"), text, Includes::Keep).unwrap();
+        let root = parse(text).unwrap();
         let asked = Asked::new(|tag| tag);
         asked.knows("robot", "link");
         let link = root.child("link").unwrap();
@@ -360,9 +339,9 @@ mod tests {
 
     #[test]
     fn what_is_not_xml_or_too_deep_is_refused() {
-        let wrong = parse(Path::new("a.urdf"), "<robot>\n<link>\n</robot>", Includes::Keep).unwrap_err();
+        let wrong = parse("<robot>\n<link>\n</robot>").unwrap_err();
         assert_eq!((wrong.code, wrong.place.as_deref()), ("file/xml", Some("line 3")));
         let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
-        assert_eq!(parse(Path::new("a.urdf"), &deep, Includes::Keep).unwrap_err().code, "file/size");
+        assert_eq!(parse(&deep).unwrap_err().code, "file/size");
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use supple::{JointMask, Pose, Work, step};
 use supple_assets::robot::{Base, Built, Inertial, Kind, Robot, build, y_up};
-use supple_assets::{mjcf, urdf};
+use supple_assets::{Files, mjcf, urdf};
 
 /// Relative to the largest number of its kind.
 const TOLERANCE: f64 = 1e-9;
@@ -136,7 +136,7 @@ fn changed(built: &Built, body: &str) -> bool {
 fn mjcf_models_agree_with_mujoco() {
     let mut compared = Vec::new();
     for file in files("mjcf", "xml") {
-        let Ok(robot) = mjcf::read(&file) else { continue }; // fragments: tests/assets.rs
+        let Ok(robot) = mjcf::read(&Files::default().open(&file).unwrap()) else { continue }; // fragments: tests/assets.rs
         let Some(reading) = ask::<Reading>("mjcf", &file) else { return };
         let reading = reading.unwrap_or_else(|e| panic!("MuJoCo does not read {}: {e}", file.display()));
         let built = build(&file, &robot, Base::Fixed).unwrap();
@@ -204,7 +204,7 @@ fn mjcf_models_agree_with_mujoco() {
 fn urdf_models_agree_with_pinocchio() {
     let (mut compared, mut refused) = (Vec::new(), Vec::new());
     for file in files("urdf", "urdf") {
-        let robot = urdf::read(&file).unwrap();
+        let robot = urdf::read(&Files::default().open(&file).unwrap()).unwrap();
         let built = build(&file, &robot, Base::Fixed).unwrap();
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let Some(reading) = ask::<Reading>("urdf", &file) else { return };
@@ -270,12 +270,13 @@ fn passive_swings_agree_with_mujoco() {
         let Some(swing) = ask::<Swing>("swing", &file) else { return };
         let swing = swing.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(swing.turned > 0.1, "{name} does not swing: {} rad", swing.turned);
+        let file = Files::default().open(&file).unwrap();
         let mut robot = if name.ends_with("urdf") { urdf::read(&file) } else { mjcf::read(&file) }.unwrap();
         for axis in robot.links.iter_mut().flat_map(|link| &mut link.axes) {
             (axis.range, axis.actuator) = (None, None);
         }
         robot.contacts = supple::Contacts::Off;
-        let built = build(&file, &robot, Base::Fixed).unwrap();
+        let built = build(file.path(), &robot, Base::Fixed).unwrap();
         let start: Vec<f64> = built.joints.iter().map(|joint| swing.joints[&joint.name]).collect();
         let end = |parts: usize| {
             let (mut state, mut input) = (built.place(&start), built.input.clone());
@@ -331,7 +332,7 @@ fn exported_models_are_read_by_mujoco_as_they_are() {
         let file = folder.join("model.xml");
         std::fs::write(&file, supple_assets::export_mjcf::export(&name, model, &scene.input).text).unwrap();
         let reading = ask::<Reading>("mjcf", &file).unwrap().unwrap_or_else(|e| panic!("{name}: {e}"));
-        let robot = mjcf::read(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let robot = mjcf::read(&Files::default().open(&file).unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let built = build(&file, &robot, Base::Fixed).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(reading.bodies.len(), model.bodies().len(), "{name}");
         for given in &reading.bodies {

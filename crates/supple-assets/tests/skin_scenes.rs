@@ -363,7 +363,12 @@ fn what_is_wrong_is_told_with_its_place_and_remedy() {
         ("[painted.cheeks]\n", "line 3, column 10", "no painted group \"cheeks\"", "_BELLY"),
         ("[layer]\ninner = \"inner.obj\"\n", "line 3, column 1", "no bone or painted group", "[skin"),
         ("[skin.\"*\"]\n[layer]\ninner = \"none.obj\"\n", "line 5, column 9", "none.obj", ""),
-        ("[skin.\"*\"]\n[layer]\ninner = \"/inner.obj\"\n", "line 5, column 9", "not a file beside", "folder"),
+        (
+            "[skin.\"*\"]\n[layer]\ninner = \"/inner.obj\"\n",
+            "line 5, column 9",
+            "leads out of the folder",
+            "--allow-dir",
+        ),
         ("[skin.\"*\"]\n[layer]\ninner = \"notes.txt\"\n", "line 5, column 9", "does not end in .txt", ".obj"),
         ("[skin.\"*\"]\n[layer]\ninner = \"outside.obj\"\n", "line 5, column 9", "lies below 0 of", ""),
         ("[skin.\"*\"]\n[layer]\ninner = \"solid.msh\"\n", "line 5, column 9", "fill the whole character", ""),

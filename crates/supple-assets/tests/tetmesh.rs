@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use supple::glam::DVec3;
 use supple::{BodySpec, FleshMaterial, FleshSpec, Input, ModelBuilder, ObstacleSpec, Pose, Shape, Work, measure, step};
-use supple_assets::tetmesh;
+use supple_assets::{Files, tetmesh};
 
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("SUPPLE_ASSETS").map(|folder| PathBuf::from(folder).join("tet"));
@@ -33,10 +33,11 @@ const MESHES: [(&str, usize, usize); 12] = [
 fn real_meshes_load() {
     let Some(folder) = folder() else { return };
     for (name, nodes, tets) in MESHES {
-        let (cage, _) = tetmesh::load(&folder.join(name)).unwrap_or_else(|e| panic!("{e}"));
+        let (cage, _) =
+            tetmesh::read(&Files::default().open(&folder.join(name)).unwrap()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((cage.nodes.len(), cage.tets.len()), (nodes, tets), "{name}");
     }
-    let error = tetmesh::load(&folder.join("beam3.veg")).unwrap_err();
+    let error = tetmesh::read(&Files::default().open(&folder.join("beam3.veg")).unwrap()).unwrap_err();
     assert!(error.to_string().contains("CUBIC"), "{error}");
 }
 
@@ -48,7 +49,7 @@ const STILL: usize = 10;
 fn real_meshes_fall_and_rest() {
     let Some(folder) = folder() else { return };
     for (name, ..) in MESHES {
-        let (mut cage, _) = tetmesh::load(&folder.join(name)).unwrap();
+        let (mut cage, _) = tetmesh::read(&Files::default().open(&folder.join(name)).unwrap()).unwrap();
         // 0.3 m across, a little above the ground
         let low = cage.nodes.iter().copied().fold(DVec3::INFINITY, DVec3::min);
         let high = cage.nodes.iter().copied().fold(DVec3::NEG_INFINITY, DVec3::max);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use supple::maths::rotation::log;
 use supple::{Scene, Work, measure, step};
 use supple_assets::retarget::{followable, residual, retarget};
-use supple_assets::{bvh, open};
+use supple_assets::{Files, bvh, open};
 
 /// What a run that follows a recording measured.
 struct Tracked {
@@ -23,7 +23,7 @@ struct Tracked {
 }
 
 fn track(scene: &Scene, clip: &Path) -> Tracked {
-    let recording = bvh::read(clip).unwrap();
+    let recording = bvh::read(&Files::default().open(clip).unwrap()).unwrap();
     let model = followable(&scene.model).unwrap();
     let on = retarget(clip, &recording, &model, &model.start(), &[]).unwrap_or_else(|e| panic!("{e}"));
     let motion = Arc::new(on.motion);

@@ -1,7 +1,7 @@
 //! `supple assemble`: a broken pose brought together.
 
 use crate::error::Error;
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::settings;
 use crate::table::{self, Align, Table, count, figure, small};
 use crate::terminal::Terminal;
@@ -17,6 +17,8 @@ use supple::{Assembly, Input, Model, Solver, State, Work, assemble};
 pub(crate) struct AssembleArgs {
     /// A built-in scene, with parameters after a colon: crowd_of_two, bar
     scene: String,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// Write a file, by its ending: .json (poses and what is left at each joint) or .csv (poses); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
@@ -77,7 +79,7 @@ const SHOWN: usize = 20;
 
 /// Assembles, writes, prints.
 pub(crate) fn run(args: &AssembleArgs, terminal: &Terminal) -> Result<(), Error> {
-    let scene = crate::scenes::open(&args.scene)?;
+    let scene = crate::scenes::open(&args.scene, &args.files.files()?)?;
     let own = match scene.input.solver {
         Solver::Assembly(own) => own,
         _ => Assembly::default(),
@@ -87,7 +89,7 @@ pub(crate) fn run(args: &AssembleArgs, terminal: &Terminal) -> Result<(), Error>
         settings::set(&mut input, text)?;
     }
     let Solver::Assembly(settings) = input.solver else { unreachable!("--set does not change the solver") };
-    let files = Files::check(&args.output, &["json", "csv"])?;
+    let files = Outputs::check(&args.output, &["json", "csv"])?;
 
     let (model, mut state, mut work) = (&scene.model, scene.state.clone(), Work::new(&scene.model));
     let start = Instant::now();

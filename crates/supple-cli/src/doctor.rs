@@ -1,19 +1,20 @@
 //! `supple inspect SCENE --doctor`: what is wrong with a rig, the gravest first, and what mending it does; with `--fix -o FILE` the mended rig as a file.
 
 use crate::error::Error;
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::table::figure;
 use crate::terminal::Terminal;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use supple::Scene;
+use supple_assets::Files;
 use supple_assets::doctor::{Finding, Trial, examine, mend, mend_rig};
 
 /// The rig of a character with its remedies, as a scene file.
-fn write_rig(scene: &Scene, findings: &[Finding], path: &Path, terminal: &Terminal) -> Result<(), Error> {
+fn write_rig(scene: &Scene, from: &Files, findings: &[Finding], path: &Path, terminal: &Terminal) -> Result<(), Error> {
     let (file, _) = supple_assets::split_clip(&scene.name);
-    let character = supple_assets::character(Path::new(file)).map_err(|e| Error::file(&e))?;
+    let character = from.character(Path::new(file)).map_err(|e| Error::file(&e))?;
     let Some(mut character) = character else {
         return Err(Error::setting("only a character is written as .toml", "give -o FILE.xml"));
     };
@@ -21,7 +22,9 @@ fn write_rig(scene: &Scene, findings: &[Finding], path: &Path, terminal: &Termin
         terminal.note(format_args!("{}: {}", note.part, note.text));
     }
     let source = character.source().to_owned();
-    output::write_text(path, &character.scene_file(&crate::rig::relative(&source, path)))
+    let named = crate::rig::relative(&source, path);
+    crate::rig::tell_outside(&source, &named, terminal);
+    output::write_text(path, &character.scene_file(&named))
 }
 
 #[derive(Serialize)]
@@ -74,7 +77,13 @@ impl Jerks {
 }
 
 /// Examines the scene, mends it, and tells both. The mended rig is written to `files`.
-pub(crate) fn run(scene: &Scene, files: Option<&Files>, json: bool, terminal: &Terminal) -> Result<(), Error> {
+pub(crate) fn run(
+    scene: &Scene,
+    from: &Files,
+    files: Option<&Outputs>,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<(), Error> {
     let diagnosis = examine(&scene.model, &scene.input);
     let model = mend(&scene.model, &diagnosis.findings).map_err(|e| Error::failed("scene/model", e.to_string()))?;
     let mended = (!diagnosis.findings.is_empty()).then(|| {
@@ -87,7 +96,7 @@ pub(crate) fn run(scene: &Scene, files: Option<&Files>, json: bool, terminal: &T
     if let Some(files) = files {
         crate::inspect::write_mjcf(scene, &model, files, terminal)?;
         for path in files.ending("toml") {
-            write_rig(scene, &diagnosis.findings, path, terminal)?;
+            write_rig(scene, from, &diagnosis.findings, path, terminal)?;
         }
         files.tell(terminal);
     }

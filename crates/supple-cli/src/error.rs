@@ -69,15 +69,6 @@ impl Error {
         )
     }
 
-    /// A file cannot be read.
-    pub(crate) fn input(path: &Path, error: &io::Error) -> Error {
-        Error::wrong(
-            "cli/input-file",
-            format!("cannot read {}: {}", path.display(), without_number(error)),
-            "check that it exists and may be read",
-        )
-    }
-
     /// A file cannot be taken.
     pub(crate) fn file(error: &FileError) -> Error {
         let place = error.place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();

@@ -21,6 +21,8 @@ use supple_assets::{Bone, BoneTold, Imported};
 pub(crate) struct InspectArgs {
     /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh)
     scene: String,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// Look for what would make it explode, jerk it for two seconds, tell causes and remedies
     #[arg(long)]
     doctor: bool,
@@ -45,19 +47,20 @@ const SHOWN_FIRST: usize = 20;
 
 /// Tells what is in the scene.
 pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> {
-    let source = crate::scenes::open_source(&args.scene)?;
+    let from = args.files.files()?;
+    let source = crate::scenes::open_source(&args.scene, &from)?;
     let (scene, file) = (&source.scene, source.file.as_ref());
     let model = &scene.model;
     let endings: &[&str] = if args.fix { &["xml", "toml"] } else { &["xml"] };
-    let files = output::Files::check(&args.output, endings)?;
+    let files = output::Outputs::check(&args.output, endings)?;
     if !args.fix {
         write_mjcf(scene, model, &files, terminal)?;
     }
     if args.doctor {
         let mended = args.fix.then_some(&files);
-        return crate::doctor::run(scene, mended, args.json, terminal);
+        return crate::doctor::run(scene, &from, mended, args.json, terminal);
     }
-    let character = crate::scenes::character(&args.scene)?;
+    let character = crate::scenes::character(&args.scene, &from)?;
     let bones: Option<Vec<BoneTold>> = character.map(|c| c.rig.bones.iter().map(Bone::told).collect());
     if args.json {
         let file = file.map(|file| FileEntry { bones: bones.clone(), ..FileEntry::new(file) });
@@ -136,7 +139,7 @@ fn word(value: &impl Serialize) -> String {
 pub(crate) fn write_mjcf(
     scene: &Scene,
     model: &Model,
-    files: &output::Files,
+    files: &output::Outputs,
     terminal: &Terminal,
 ) -> Result<(), Error> {
     for path in files.ending("xml") {
@@ -144,7 +147,7 @@ pub(crate) fn write_mjcf(
         for note in &exported.notes {
             terminal.note(format_args!("{}: {}", note.part, note.text));
         }
-        std::fs::write(path, exported.text).map_err(|e| Error::output(path, &e))?;
+        output::write_text(path, &exported.text)?;
     }
     Ok(())
 }

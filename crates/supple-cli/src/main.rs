@@ -22,6 +22,7 @@ mod table;
 mod terminal;
 mod track;
 mod view;
+mod whole;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::Error;

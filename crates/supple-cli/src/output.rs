@@ -2,23 +2,23 @@
 
 use crate::error::Error;
 use crate::terminal::Terminal;
+use crate::whole::{WholeFile, check_writable};
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use supple::{Model, State};
 
 /// Files to be written, each with the ending that tells its format.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct Outputs {
     files: Vec<(PathBuf, &'static str)>,
 }
 
-impl Files {
+impl Outputs {
     /// Checks before any work is done that each file has one of these endings, is named once and can be written.
-    pub(crate) fn check(paths: &[PathBuf], endings: &[&'static str]) -> Result<Files, Error> {
+    pub(crate) fn check(paths: &[PathBuf], endings: &[&'static str]) -> Result<Outputs, Error> {
         let mut files: Vec<(PathBuf, &'static str)> = Vec::new();
         for path in paths {
             let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Files {
             check_writable(path).map_err(|e| Error::output(path, &e))?;
             files.push((path.clone(), ending));
         }
-        Ok(Files { files })
+        Ok(Outputs { files })
     }
 
     /// The files with this ending.
@@ -52,29 +52,24 @@ impl Files {
     }
 }
 
-/// Opens the file for writing and leaves no trace. Pipes and devices are not tried: opening them may already act.
-fn check_writable(path: &Path) -> io::Result<()> {
-    if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) {
-        return Ok(());
-    }
-    let existed = path.symlink_metadata().is_ok();
-    OpenOptions::new().append(true).create(true).open(path)?;
-    if existed { Ok(()) } else { std::fs::remove_file(path) }
+/// Writes a file, whole or not at all.
+pub(crate) fn write(path: &Path, write: impl FnOnce(&mut WholeFile) -> io::Result<()>) -> Result<(), Error> {
+    let all = || {
+        let mut file = WholeFile::create(path)?;
+        write(&mut file)?;
+        file.finish()
+    };
+    all().map_err(|e| Error::output(path, &e))
 }
 
 /// Writes text into a file.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|e| Error::output(path, &e))
+    write(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a JSON document into a file.
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), Error> {
-    let write = || {
-        let mut out = BufWriter::new(File::create(path)?);
-        json(&mut out, document)?;
-        out.flush()
-    };
-    write().map_err(|e| Error::output(path, &e))
+    write(path, |out| json(out, document))
 }
 
 /// Prints a JSON document, the only thing on standard output.
@@ -97,14 +92,14 @@ pub(crate) fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> io
 #[derive(Debug)]
 pub(crate) struct Trajectory {
     path: PathBuf,
-    out: BufWriter<File>,
+    out: WholeFile,
 }
 
 impl Trajectory {
     /// Starts the file.
     pub(crate) fn create(path: &Path) -> Result<Trajectory, Error> {
-        let file = File::create(path).map_err(|e| Error::output(path, &e))?;
-        let mut trajectory = Trajectory { path: path.to_owned(), out: BufWriter::with_capacity(1 << 16, file) };
+        let out = WholeFile::create(path).map_err(|e| Error::output(path, &e))?;
+        let mut trajectory = Trajectory { path: path.to_owned(), out };
         let head = writeln!(trajectory.out, "time,body,x,y,z,qw,qx,qy,qz,vx,vy,vz,wx,wy,wz");
         trajectory.told(head)?;
         Ok(trajectory)
@@ -117,9 +112,8 @@ impl Trajectory {
     }
 
     /// Ends the file.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
-        let end = self.out.flush();
-        self.told(end)
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.out.finish().map_err(|e| Error::output(&self.path, &e))
     }
 
     fn told(&self, result: io::Result<()>) -> Result<(), Error> {

@@ -1,13 +1,13 @@
 //! `supple simulate X.take`: does a recorded run again, tells whether it came out the same, and writes what was asked for.
 
 use crate::error::Error;
-use crate::output::{self, Files, Trajectory};
+use crate::output::{self, Outputs, Trajectory};
 use crate::table;
 use crate::terminal::Terminal;
 use serde::Serialize;
 use supple::timeline::file::TakeFile;
 use supple::{Scene, Work};
-use supple_assets::Recording;
+use supple_assets::{Files, Recording};
 
 /// What a replay measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -41,7 +41,14 @@ struct Report {
 }
 
 /// Does the take that was being looked at again, from the start of its scene.
-pub(crate) fn run(scene: &Scene, file: &TakeFile, files: &Files, json: bool, terminal: &Terminal) -> Result<(), Error> {
+pub(crate) fn run(
+    scene: &Scene,
+    from: &Files,
+    file: &TakeFile,
+    files: &Outputs,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<(), Error> {
     let (model, timeline) = (&scene.model, &file.timeline);
     let mut work = Work::new(model);
     let take = &timeline.takes()[file.current];
@@ -73,7 +80,7 @@ pub(crate) fn run(scene: &Scene, file: &TakeFile, files: &Files, json: bool, ter
     }
     bar.finish_and_clear();
     if let Some(recording) = &recording {
-        crate::scenes::write_baked(scene, recording, files, terminal)?;
+        crate::scenes::write_baked(scene, recording, from, files, terminal)?;
     }
     for trajectory in trajectories {
         trajectory.finish()?;

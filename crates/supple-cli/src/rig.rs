@@ -1,7 +1,7 @@
 //! `supple rig`: the physical rig of a character as a scene file, or as physics within its own.
 
 use crate::error::Error;
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::table::count;
 use crate::terminal::Terminal;
 use clap::Args;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supple::Motion;
 use supple_assets::retarget::{retarget, unlimited};
-use supple_assets::{Character, scene_schema};
+use supple_assets::{Character, Files, scene_schema};
 
 /// Make the physical rig of a character and write it: as a scene file that can be edited, or into the character's file
 #[derive(Args, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct RigArgs {
     /// A rigged character: .glb or .gltf, or a scene file (.toml) with changes of one
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// Fit the limits of joints to these clips of the file or recorded motions, instead of what names and forms tell
     #[arg(long, value_name = "CLIP|FILE.bvh", num_args = 1..)]
     limits_from: Vec<String>,
@@ -34,10 +36,11 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
     let Some(path) = args.file.as_ref().filter(|_| !args.schema) else {
         return output::print(|out| out.write_all(scene_schema().as_bytes()));
     };
-    let files = Files::check(args.output.as_slice(), &["toml", "glb"])?;
-    let mut character = open(path)?;
+    let files = Outputs::check(args.output.as_slice(), &["toml", "glb"])?;
+    let from = args.files.files()?;
+    let mut character = open(path, &from)?;
     if !args.limits_from.is_empty() {
-        fit_limits(&mut character, path, &args.limits_from, terminal)?;
+        fit_limits(&mut character, path, &args.limits_from, &from, terminal)?;
     }
     let Some(output) = &args.output else {
         let text = character.scene_file(&character.source().to_string_lossy());
@@ -49,9 +52,13 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
             for note in &written.notes {
                 terminal.note(format_args!("{}: {}", note.part, note.text));
             }
-            std::fs::write(output, &written.bytes).map_err(|e| Error::output(output, &e))?;
+            output::write(output, |out| out.write_all(&written.bytes))?;
         }
-        None => output::write_text(output, &character.scene_file(&relative(character.source(), output)))?,
+        None => {
+            let named = relative(character.source(), output);
+            output::write_text(output, &character.scene_file(&named))?;
+            tell_outside(character.source(), &named, terminal);
+        }
     }
     terminal.note(format_args!("{}: {}", path.display(), count(character.rig.bones.len(), "body", "bodies")));
     files.tell(terminal);
@@ -59,20 +66,27 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
 }
 
 /// The character of a file.
-fn open(path: &Path) -> Result<Character, Error> {
+fn open(path: &Path, from: &Files) -> Result<Character, Error> {
     let none = || Error::setting(format!("{} holds no character", path.display()), "give a .glb, .gltf or .toml file");
-    supple_assets::character(path).map_err(|e| Error::file(&e))?.ok_or_else(none)
+    from.character(path).map_err(|e| Error::file(&e))?.ok_or_else(none)
 }
 
 /// Fits the limits of a character to clips of its file and to recordings.
-fn fit_limits(character: &mut Character, path: &Path, clips: &[String], terminal: &Terminal) -> Result<(), Error> {
+fn fit_limits(
+    character: &mut Character,
+    path: &Path,
+    clips: &[String],
+    from: &Files,
+    terminal: &Terminal,
+) -> Result<(), Error> {
     let imported = character.imported(&path.to_string_lossy()).map_err(|e| Error::file(&e))?;
     let free = unlimited(&imported.scene.model).map_err(|e| Error::failed("scene/model", e.to_string()))?;
     let mut motions: Vec<Arc<Motion>> = Vec::new();
     for name in clips {
         if name.to_lowercase().ends_with(".bvh") {
             let file = Path::new(name);
-            let recording = supple_assets::bvh::read(file).map_err(|e| Error::file(&e))?;
+            let recording =
+                from.open(file).and_then(|file| supple_assets::bvh::read(&file)).map_err(|e| Error::file(&e))?;
             let on = retarget(file, &recording, &free, &imported.scene.state, &[]).map_err(|e| Error::file(&e))?;
             motions.push(Arc::new(on.motion));
         } else {
@@ -84,6 +98,15 @@ fn fit_limits(character: &mut Character, path: &Path, clips: &[String], terminal
         terminal.note(format_args!("{}: {}", note.part, note.text));
     }
     Ok(())
+}
+
+/// A scene file that names a character in another folder opens only when that folder is allowed.
+pub(crate) fn tell_outside(source: &Path, named: &str, terminal: &Terminal) {
+    if named.starts_with("..") || Path::new(named).is_absolute() {
+        let folder = source.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        terminal
+            .note(format_args!("it names a file outside its folder: open it with --allow-dir {}", folder.display()));
+    }
 }
 
 /// The path of a file from the folder of another: `../models/hand.glb`.

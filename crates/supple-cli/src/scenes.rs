@@ -1,18 +1,20 @@
 //! `supple scenes`, and how SCENE is opened.
 
 use crate::error::Error;
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::table::{Align, Table, count, figure};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Motion, Scene, State};
 use supple_assets::{
-    BakeSettings, Baked, Character, Imported, Made, Recipe, Recording, bake_scene, is_file, open_clip, split_clip,
+    BakeSettings, Baked, Character, Files, Imported, Made, Recipe, Recording, TakesFrom, bake_scene, is_file,
+    split_clip,
 };
 
 /// List the built-in scenes
@@ -73,6 +75,21 @@ fn with_units(scene: &SceneInfo) -> impl Iterator<Item = String> {
     words.map(|(word, unit)| format!("{word} {unit}").trim_end().to_owned())
 }
 
+/// Which files may be opened besides those that are named.
+#[derive(Args, Debug, Default)]
+pub(crate) struct FilesArgs {
+    /// Let files also name others in this folder, which is not their own: scene files a character, robots their meshes (may be given several times)
+    #[arg(long, value_name = "DIR")]
+    allow_dir: Vec<PathBuf>,
+}
+
+impl FilesArgs {
+    /// The door that all files of a call go through.
+    pub(crate) fn files(&self) -> Result<Files, Error> {
+        Files::allowing(&self.allow_dir).map_err(|e| Error::file(&e))
+    }
+}
+
 /// What SCENE may name.
 pub(crate) enum Opened {
     /// A scene at its start.
@@ -82,11 +99,11 @@ pub(crate) enum Opened {
 }
 
 /// Opens a scene or a take.
-pub(crate) fn open_any(text: &str) -> Result<Opened, Error> {
+pub(crate) fn open_any(text: &str, from: &Files) -> Result<Opened, Error> {
     if !is_take(text) {
-        return open(text).map(Opened::Scene);
+        return open(text, from).map(Opened::Scene);
     }
-    let (recorded, file) = open_take(text)?;
+    let (recorded, file) = open_take(text, from)?;
     let scene = match recorded {
         Recorded::Scene(scene) => *scene,
         Recorded::File(made) => made.imported.scene,
@@ -108,15 +125,16 @@ pub(crate) enum Recorded {
 }
 
 /// Opens takes with what they were made with. A file that is gone may lie beside the takes.
-pub(crate) fn open_take(text: &str) -> Result<(Recorded, TakeFile), Error> {
+pub(crate) fn open_take(text: &str, from: &Files) -> Result<(Recorded, TakeFile), Error> {
     let path = Path::new(text);
-    let bytes = std::fs::read(path).map_err(|e| Error::input(path, &e))?;
-    let file = file::read(&bytes).map_err(|e| Error::take(&e))?;
+    let taken = from.open(path).map_err(|e| Error::file(&e))?;
+    let file = file::read(taken.bytes()).map_err(|e| Error::take(&e))?;
     let recipe = Recipe::parse(file.timeline.scene()).map_err(|e| Error::file(&e))?;
+    let beside = TakesFrom::Folder(path.parent().unwrap_or(Path::new("")));
     let recorded = match recipe.file() {
-        None => Recorded::Scene(Box::new(open(&recipe.source)?)),
+        None => Recorded::Scene(Box::new(open(&recipe.source, from)?)),
         Some(_) => {
-            let made = recipe.make_for(&file.timeline, path.parent()).map_err(|e| Error::file(&e))?;
+            let made = recipe.make_for(from, &file.timeline, beside).map_err(|e| Error::file(&e))?;
             Recorded::File(Box::new(made))
         }
     };
@@ -124,17 +142,18 @@ pub(crate) fn open_take(text: &str) -> Result<(Recorded, TakeFile), Error> {
 }
 
 /// Opens what SCENE names, where a take makes no sense.
-pub(crate) fn open(text: &str) -> Result<Scene, Error> {
-    open_source(text).map(|source| source.scene)
+pub(crate) fn open(text: &str, from: &Files) -> Result<Scene, Error> {
+    open_source(text, from).map(|source| source.scene)
 }
 
 /// Opens a URDF whose root floats.
-pub(crate) fn open_floating(text: &str) -> Result<Scene, Error> {
+pub(crate) fn open_floating(text: &str, from: &Files) -> Result<Scene, Error> {
     if !text.to_lowercase().ends_with(".urdf") {
         return Err(Error::setting("only the root of a URDF can be let float", "leave out --floating"));
     }
     let base = supple_assets::robot::Base::Floating;
-    supple_assets::urdf::open_based(Path::new(text), base).map(|file| file.scene).map_err(|e| Error::file(&e))
+    let robot = from.open(Path::new(text)).and_then(|file| supple_assets::urdf::open_based(&file, base));
+    robot.map(|file| file.scene).map_err(|e| Error::file(&e))
 }
 
 /// A scene, and the file that it came from.
@@ -145,12 +164,12 @@ pub(crate) struct Source {
 }
 
 /// Opens a built-in scene or a file. `FILE#CLIP` follows a clip of the file, or starts in a keyframe of an MJCF.
-pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
+pub(crate) fn open_source(text: &str, from: &Files) -> Result<Source, Error> {
     if !is_file(text) {
         let scene = Scene::parse(text).map_err(|e| Error::scene(&e, text))?;
         return Ok(Source { scene, file: None });
     }
-    let file = open_clip(text).map_err(|e| Error::file(&e))?;
+    let file = from.clip(text).map_err(|e| Error::file(&e))?;
     Ok(Source { scene: file.scene.clone(), file: Some(file) })
 }
 
@@ -158,15 +177,16 @@ pub(crate) fn open_source(text: &str) -> Result<Source, Error> {
 pub(crate) fn write_baked(
     scene: &Scene,
     recording: &Recording,
-    files: &Files,
+    from: &Files,
+    files: &Outputs,
     terminal: &Terminal,
 ) -> Result<(), Error> {
     let write = |path: &Path, bytes: &[u8], notes: &[supple_assets::Note]| {
         notes.iter().for_each(|note| terminal.note(format_args!("{}: {}", note.part, note.text)));
-        std::fs::write(path, bytes).map_err(|e| Error::output(path, &e))
+        output::write(path, |out| out.write_all(bytes))
     };
     for path in files.ending("glb") {
-        let baked = bake(scene, recording)?;
+        let baked = bake(scene, recording, from)?;
         write(path, &baked.bytes, &baked.notes)?;
     }
     for path in files.ending("bvh") {
@@ -177,19 +197,19 @@ pub(crate) fn write_baked(
 }
 
 /// A simulated motion as a .glb: on the nodes of the file that the scene came from, or on new ones.
-fn bake(scene: &Scene, recording: &Recording) -> Result<Baked, Error> {
+fn bake(scene: &Scene, recording: &Recording, from: &Files) -> Result<Baked, Error> {
     let settings = BakeSettings::default();
-    Ok(match character(&scene.name)? {
+    Ok(match character(&scene.name, from)? {
         Some(character) => character.bake(&scene.model, recording, "supple", &settings),
         None => bake_scene(&scene.model, recording, &scene.name, &settings),
     })
 }
 
 /// The character that SCENE names; `None` for built-in scenes and files of other kinds.
-pub(crate) fn character(text: &str) -> Result<Option<Character>, Error> {
+pub(crate) fn character(text: &str, from: &Files) -> Result<Option<Character>, Error> {
     let (path, _) = split_clip(text);
     match is_file(path) {
-        true => supple_assets::character(Path::new(path)).map_err(|e| Error::file(&e)),
+        true => from.character(Path::new(path)).map_err(|e| Error::file(&e)),
         false => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! `supple simulate`: runs a scene without a window and measures it.
 
 use crate::error::Error;
-use crate::output::{self, Files, Trajectory};
+use crate::output::{self, Outputs, Trajectory};
 use crate::scenes::Opened;
 use crate::settings::{self, RunArgs, Settings};
 use crate::table::{self, count, figure, fraction, given, grouped};
@@ -20,6 +20,8 @@ use supple_assets::Recording;
 pub(crate) struct SimulateArgs {
     /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh), or a .take file, which is done again
     scene: String,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// Follow a clip of the file, or a recorded motion
     #[arg(long, value_name = "CLIP|FILE.bvh")]
     track: Option<String>,
@@ -165,10 +167,11 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         (_, Some(_)) => return Err(Error::setting("only an MJCF file (.xml) has keyframes", "leave out --keyframe")),
         _ => args.scene.clone(),
     };
+    let from = args.files.files()?;
     let opened = if args.floating {
-        crate::scenes::open_floating(&text).map(Opened::Scene)
+        crate::scenes::open_floating(&text, &from).map(Opened::Scene)
     } else {
-        crate::scenes::open_any(&text)
+        crate::scenes::open_any(&text, &from)
     };
     let scene = match opened? {
         Opened::Scene(scene) => scene,
@@ -177,13 +180,13 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
             if args.budget.is_some() {
                 return Err(Error::setting("a take has its iterations recorded", "leave out --budget"));
             }
-            let files = Files::check(&args.output, &ENDINGS)?;
-            return crate::replay::run(&scene, &file, &files, args.json, terminal);
+            let files = Outputs::check(&args.output, &ENDINGS)?;
+            return crate::replay::run(&scene, &from, &file, &files, args.json, terminal);
         }
     };
     let (scene, track) = match recorded {
         Some(file) => {
-            let (scene, track) = Track::onto(&scene, std::path::Path::new(file), &args.map, terminal)?;
+            let (scene, track) = Track::onto(&scene, &from, std::path::Path::new(file), &args.map, terminal)?;
             (scene, Some(track))
         }
         None => (scene, None),
@@ -191,14 +194,14 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
-    let files = Files::check(&args.output, &ENDINGS)?;
+    let files = Outputs::check(&args.output, &ENDINGS)?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
     let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {
-        crate::scenes::write_baked(&scene, &recording, &files, terminal)?;
+        crate::scenes::write_baked(&scene, &recording, &from, &files, terminal)?;
     }
 
     for trajectory in trajectories {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use supple::maths::rotation::log;
 use supple::{BodyState, Motion, Scene, State};
+use supple_assets::Files;
 use supple_assets::retarget::{Pair, followable, residual, retarget};
 
 /// A motion that a scene follows.
@@ -60,6 +61,7 @@ impl Track {
     /// The scene with its bodies following a recording, from its first frame on.
     pub(crate) fn onto(
         scene: &Scene,
+        from: &Files,
         path: &Path,
         map: &[String],
         terminal: &Terminal,
@@ -69,7 +71,8 @@ impl Track {
             None => Err(Error::setting(format!("--map {text} names no two parts"), "give --map BODY=JOINT")),
         };
         let map = map.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
-        let recording = supple_assets::bvh::read(path).map_err(|e| Error::file(&e))?;
+        let recording =
+            from.open(path).and_then(|file| supple_assets::bvh::read(&file)).map_err(|e| Error::file(&e))?;
         let model = followable(&scene.model).map_err(|e| Error::failed("scene/model", e.to_string()))?;
         let on = retarget(path, &recording, &model, &scene.state, &map).map_err(|e| Error::file(&e))?;
         for note in &on.notes {

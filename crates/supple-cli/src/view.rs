@@ -2,14 +2,14 @@
 
 use crate::error::Error;
 use crate::output;
-use crate::scenes::{self, Recorded};
+use crate::scenes::{self, FilesArgs, Recorded};
 use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
-use supple_assets::{Recipe, is_file};
+use supple_assets::{Files, Recipe, is_file};
 use supple_studio::{Closed, Opening, Settings, Studio, Unfinished};
 
 /// Open the studio: a page where the character moves and can be pulled
@@ -19,6 +19,8 @@ pub(crate) struct ViewArgs {
     /// .bvh), or a .take file
     #[arg(default_value = "hand")]
     scene: String,
+    #[command(flatten)]
+    files: FilesArgs,
     /// Port on 127.0.0.1; the next free one is used when it is busy [default: 7411]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -35,13 +37,21 @@ pub(crate) struct ViewArgs {
 
 impl Default for ViewArgs {
     fn default() -> Self {
-        ViewArgs { scene: "hand".into(), port: None, no_open: false, journal: None, no_journal: false }
+        ViewArgs {
+            scene: "hand".into(),
+            files: FilesArgs::default(),
+            port: None,
+            no_open: false,
+            journal: None,
+            no_journal: false,
+        }
     }
 }
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
-    let opening = open(&args.scene)?;
+    let files = args.files.files()?;
+    let opening = open(&args.scene, &files)?;
     let bodies = opening.model().bodies().len();
     if bodies > supple_studio::MAX_BODIES {
         return Err(Error::wrong(
@@ -54,7 +64,7 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
         true => None,
         false => args.journal.clone().or_else(supple_studio::default_journal_folder),
     };
-    let settings = Settings { port: args.port, build: crate::build(), journal };
+    let settings = Settings { port: args.port, build: crate::build(), journal, files };
     let studio = Studio::bind(opening, settings).map_err(|e| Error::studio(&e))?;
     let address = studio.address().map_err(|e| Error::studio(&e))?;
     output::print(|out| writeln!(out, "{address}"))?;
@@ -83,9 +93,9 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
 }
 
 /// What SCENE names.
-fn open(text: &str) -> Result<Opening, Error> {
+fn open(text: &str, from: &Files) -> Result<Opening, Error> {
     if scenes::is_take(text) {
-        let (recorded, file) = scenes::open_take(text)?;
+        let (recorded, file) = scenes::open_take(text, from)?;
         let opening = match recorded {
             Recorded::Scene(scene) => Opening::of_scene(*scene),
             Recorded::File(made) => Opening::of_file(*made),
@@ -93,9 +103,9 @@ fn open(text: &str) -> Result<Opening, Error> {
         return Ok(opening.with_takes(file));
     }
     if !is_file(text) {
-        return scenes::open(text).map(Opening::of_scene);
+        return scenes::open(text, from).map(Opening::of_scene);
     }
-    let mut made = Recipe::of_file(text).make().map_err(|e| Error::file(&e))?;
+    let mut made = Recipe::of_file(text).make(from).map_err(|e| Error::file(&e))?;
     made.imported.scene.name = text.to_owned();
     Ok(Opening::of_file(made))
 }

@@ -80,7 +80,7 @@ fn a_run_starts_in_a_keyframe() {
 fn a_motion_is_written_as_bvh_and_can_be_followed() {
     let bvh = fresh_file("robot.bvh");
     assert!(supple(&["simulate", "robot", "--seconds", "0.5", "-o", text(&bvh)]).status.success());
-    let read = supple_assets::bvh::read(&bvh).unwrap();
+    let read = supple_assets::bvh::read(&supple_assets::Files::default().open(&bvh).unwrap()).unwrap();
     assert_eq!(read.frames(), 31);
     let done = json(&["simulate", "robot", "--track", text(&bvh), "--seconds", "0.4", "--json"]);
     assert_eq!(done["finite"], true);
@@ -129,7 +129,8 @@ fn limits_are_fitted_to_motions() {
     let toml = fresh_file("fitted.toml");
     let call = ["rig", text(&figure), "--limits-from", text(&walk), "run_root.001", "-o", text(&toml)];
     assert!(supple(&call).status.success());
-    let (before, after) = (supple_assets::open(&figure).unwrap(), supple_assets::open(&toml).unwrap());
+    let files = supple_assets::Files::allowing(&[assets]).unwrap();
+    let (before, after) = (files.scene(&figure).unwrap(), files.scene(&toml).unwrap());
     let clip = after.clip("run_root.001").unwrap().clone();
     let model = &after.scene.model;
     let mut state = after.scene.state.clone();

@@ -15,7 +15,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 use supple::timeline::file::{self, TakeFile, Writer};
 use supple::timeline::{Playback, TakeError, Timeline};
-use supple_assets::Recipe;
+use supple_assets::{Digest, Recipe};
 
 /// Journals that are kept; of more, the oldest go.
 const MAX_KEPT: usize = 8;
@@ -137,8 +137,8 @@ impl Folder {
         let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
         let known = [".glb", ".gltf"].iter().any(|ending| name.to_lowercase().ends_with(ending));
         let name = if known { name.into_owned() } else { format!("{name}.glb") };
-        let files = self.0.join(FILES.0);
-        let folder = Folder::open(&files.join(format!("{:016x}", hash(bytes))))?.0;
+        let files = self.kept_files();
+        let folder = Folder::open(&files.join(Digest::of(bytes).to_string()))?.0;
         let (new, path) = (folder.join("new"), folder.join(&name));
         let mut file = private().write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
@@ -146,6 +146,11 @@ impl Folder {
         fs::rename(new, &path)?;
         let _ = thin_out(&files, FILES.1);
         Ok(path)
+    }
+
+    /// Where copies of files that were sent are kept.
+    pub(crate) fn kept_files(&self) -> PathBuf {
+        self.0.join(FILES.0)
     }
 
     /// Makes a journal that no other studio has, and holds it.
@@ -191,11 +196,6 @@ fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
-}
-
-/// FNV-1a: files of other bytes have other folders.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn read(file: &mut File) -> io::Result<Vec<u8>> {

@@ -23,7 +23,7 @@ use std::time::Duration;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
 use supple::timeline::file as takes;
 use supple::{TakeError, Work};
-use supple_assets::{BakeSettings, Recording, bake_scene};
+use supple_assets::{BakeSettings, Files, Recording, bake_scene};
 use tokio::sync::{mpsc, oneshot};
 
 /// The page, as built by `build.rs`.
@@ -57,6 +57,8 @@ pub struct Settings {
     pub build: String,
     /// The folder of journals; `None`: no journal is kept and none is offered.
     pub journal: Option<PathBuf>,
+    /// Which files takes that are sent may name, besides the one that the studio opens with and copies of those that were sent.
+    pub files: Files,
 }
 
 /// A studio that listens.
@@ -65,6 +67,7 @@ pub struct Studio {
     listener: TcpListener,
     opening: Opening,
     build: String,
+    files: Files,
     journal: Option<Folder>,
     orphans: Vec<Orphan>,
     journal_trouble: Option<String>,
@@ -106,10 +109,12 @@ impl Studio {
     /// Listens on 127.0.0.1, at the port asked for or the next one that is free, and looks for journals of sessions that did not finish.
     pub fn bind(opening: Opening, settings: Settings) -> Result<Studio, StudioError> {
         let listener = listen(settings.port)?;
+        let files = opening.file().map_or(settings.files.clone(), |file| settings.files.with(file));
         let mut studio = Studio {
             listener,
             opening,
             build: settings.build,
+            files,
             journal: None,
             orphans: Vec::new(),
             journal_trouble: None,
@@ -169,7 +174,8 @@ impl Studio {
         let folder = self.journal.clone();
         let needs = simulation::Desk { build: self.build, folder: self.journal, orphans: self.orphans };
         let (commands, published) = simulation::start(self.opening, needs, tokio::runtime::Handle::current())?;
-        let desk = Arc::new(Desk { commands: commands.clone(), published, clients: AtomicU64::new(0), folder });
+        let clients = AtomicU64::new(0);
+        let desk = Arc::new(Desk { commands: commands.clone(), published, clients, folder, files: self.files });
         let app = Router::new()
             .route("/", get(|| async { file("index.html") }))
             .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
@@ -226,6 +232,8 @@ struct Desk {
     clients: AtomicU64,
     /// Where copies of files are kept that takes need again.
     folder: Option<Folder>,
+    /// What takes that are sent may open.
+    files: Files,
 }
 
 /// A file of the page.
@@ -295,8 +303,8 @@ async fn save(State(desk): State<Arc<Desk>>) -> Response {
 
 async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     let name = headers.get("x-file-name").and_then(|name| name.to_str().ok()).unwrap_or("character.glb").to_owned();
-    let folder = desk.folder.clone();
-    let opened = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body, folder.as_ref())).await;
+    let (folder, files) = (desk.folder.clone(), desk.files.clone());
+    let opened = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body, folder.as_ref(), &files)).await;
     let Ok(opened) = opened else { return stopped() };
     let opening = match opened {
         Ok(opening) => Box::new(opening),

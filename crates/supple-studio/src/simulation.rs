@@ -41,7 +41,7 @@ use supple::{
     Target, Timeline, Twist, Watch, Work, step,
 };
 use supple_assets::doctor::Diagnosis;
-use supple_assets::{BoneChange, ChangedBone, Character, FileError, Imported, Made, Recipe};
+use supple_assets::{BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, TakesFrom};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -93,6 +93,11 @@ impl Opening {
         Opening { takes: Some(takes), ..self }
     }
 
+    /// The file that it came from.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.recipe.file()
+    }
+
     /// The model that is opened.
     pub fn model(&self) -> &Model {
         &self.scene.model
@@ -109,31 +114,37 @@ impl Opening {
 
     /// Opens the bytes of a file that was sent: a character (.glb, or .gltf with its data inside) or takes. `name` is that of the file. Takes
     /// of a character need its file again: a copy is kept in `folder`.
-    pub(crate) fn bytes(name: &str, bytes: &[u8], folder: Option<&Folder>) -> Result<Opening, (String, String)> {
+    pub(crate) fn bytes(
+        name: &str,
+        bytes: &[u8],
+        folder: Option<&Folder>,
+        files: &Files,
+    ) -> Result<Opening, (String, String)> {
         if !bytes.starts_with(b"glTF") && !bytes.trim_ascii_start().starts_with(b"{") {
-            return Opening::takes(bytes);
+            let files = folder.map_or(files.clone(), |folder| files.with(&folder.kept_files()));
+            return Opening::of(read_takes(bytes)?, &files, TakesFrom::Sent);
         }
         let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
         let imported = character.imported(name).map_err(told)?;
         let recipe = match folder.map(|folder| folder.keep_file(name, bytes)) {
-            Some(Ok(path)) => Recipe::of_file(&path.to_string_lossy()),
+            Some(Ok(path)) => Recipe { digest: Some(Digest::of(bytes)), ..Recipe::of_file(&path.to_string_lossy()) },
             _ => Recipe::new(name),
         };
         Opening::of_file(Made { recipe, imported, character: Some(character) }).checked()
     }
 
-    /// Opens the bytes of a `.take` file.
+    /// Opens the bytes of a `.take` file. A file that they name is not opened.
     pub fn takes(bytes: &[u8]) -> Result<Opening, (String, String)> {
-        Opening::of(file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))?)
+        Opening::of(read_takes(bytes)?, &Files::default(), TakesFrom::Sent)
     }
 
     /// Opens takes with the scene or the file that they name.
-    pub(crate) fn of(takes: TakeFile) -> Result<Opening, (String, String)> {
+    pub(crate) fn of(takes: TakeFile, files: &Files, from: TakesFrom<'_>) -> Result<Opening, (String, String)> {
         let recipe = Recipe::parse(takes.timeline.scene()).map_err(told)?;
         if recipe.file().is_none() {
             return Ok(Opening::scene(&recipe.source)?.with_takes(takes));
         }
-        let made = recipe.make_for(&takes.timeline, None).map_err(told)?;
+        let made = recipe.make_for(files, &takes.timeline, from).map_err(told)?;
         Opening::of_file(made).with_takes(takes).checked()
     }
 
@@ -149,6 +160,10 @@ impl Opening {
         let what = format!("the scene has {bodies} bodies, the studio shows up to {MAX_BODIES}: ask for fewer");
         Err(("studio/size".into(), what))
     }
+}
+
+fn read_takes(bytes: &[u8]) -> Result<TakeFile, (String, String)> {
+    file::read(bytes).map_err(|e| (e.code().to_owned(), e.to_string()))
 }
 
 /// What is wrong with a file, as code and text.

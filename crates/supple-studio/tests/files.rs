@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Scene, Work};
-use supple_assets::{BakeSettings, Made, Recipe, Recording, bake_scene};
+use supple_assets::{BakeSettings, Files, Made, Recipe, Recording, TakesFrom, bake_scene};
 use supple_studio::Opening;
 
 /// A leg that hangs, its thigh of this mass.
@@ -34,12 +34,13 @@ fn hand() -> Vec<u8> {
 }
 
 fn made(path: &Path) -> Made {
-    Recipe::of_file(path.to_str().unwrap()).make().unwrap()
+    Recipe::of_file(path.to_str().unwrap()).make(&Files::default()).unwrap()
 }
 
 /// Every step of the takes, done again with what they name, has the recorded hash.
 fn assert_done_again(file: &TakeFile) {
-    let made = Recipe::parse(file.timeline.scene()).unwrap().make_for(&file.timeline, None).unwrap();
+    let recipe = Recipe::parse(file.timeline.scene()).unwrap();
+    let made = recipe.make_for(&Files::default(), &file.timeline, TakesFrom::Journal).unwrap();
     let model = &made.imported.scene.model;
     assert!(file.timeline.is_of(model));
     let mut work = Work::new(model);
@@ -52,8 +53,8 @@ fn assert_done_again(file: &TakeFile) {
 }
 
 /// Opens takes in a studio that shows something else.
-async fn reopened(bytes: &[u8]) -> (u16, String, Value) {
-    let address = common::start("pendulum");
+async fn reopened(bytes: &[u8], files: Files) -> (u16, String, Value) {
+    let (address, _task) = common::run_with(Opening::scene("pendulum").unwrap(), "test", None, files);
     let mut client = Client::connect(&address).await;
     let before = client.told("status").await["generation"].clone();
     let (status, answer) = ask(&address, "POST", "/take", bytes).await;
@@ -86,21 +87,25 @@ async fn takes_of_a_file_open_again() {
     let path = folder.join("leg.xml");
     std::fs::write(&path, leg(4.0, 0)).unwrap();
     let (bytes, file) = recorded(Opening::of_file(made(&path)), None).await;
-    assert_eq!(file.timeline.scene(), path.to_str().unwrap());
+    assert_eq!(file.timeline.scene().lines().next(), path.to_str());
+    let allowed = || Files::allowing(std::slice::from_ref(&folder)).unwrap();
+    // Takes that were sent open no file of this machine, unless its folder is allowed.
+    let (status, said, _) = reopened(&bytes, Files::default()).await;
+    assert!(status == 400 && said.contains("file/outside") && said.contains("--allow-dir"), "{status} {said}");
     assert_done_again(&file);
-    let (status, said, told) = reopened(&bytes).await;
+    let (status, said, told) = reopened(&bytes, allowed()).await;
     assert_eq!((status, &told["stored"]), (204, &Value::Null), "{said}");
     assert_eq!(told["takes"][0]["end"], file.timeline.takes()[0].end());
 
     // Another mass: it is shown as it was stored, and the file is named.
     std::fs::write(&path, leg(5.0, 0)).unwrap();
-    let (status, said, told) = reopened(&bytes).await;
+    let (status, said, told) = reopened(&bytes, allowed()).await;
     let stored = told["stored"].as_str().unwrap_or_default();
     assert_eq!(status, 204, "{said}");
     assert!(stored.contains("leg.xml has changed since it was recorded: put the file back"), "{stored}");
     // Another body: it cannot be shown.
     std::fs::write(&path, leg(4.0, 1)).unwrap();
-    let (status, said, _) = reopened(&bytes).await;
+    let (status, said, _) = reopened(&bytes, allowed()).await;
     assert!(status == 400 && said.contains("leg.xml") && said.contains("take/model"), "{status} {said}");
     assert!(
         said.contains("it had 2 bodies when the takes were made, and has 3 now; put the file back as it was"),
@@ -110,13 +115,14 @@ async fn takes_of_a_file_open_again() {
     std::fs::create_dir(folder.join("elsewhere")).unwrap();
     std::fs::rename(&path, folder.join("elsewhere/leg.xml")).unwrap();
     std::fs::write(folder.join("elsewhere/leg.xml"), leg(4.0, 0)).unwrap();
-    let (status, said, _) = reopened(&bytes).await;
+    let (status, said, _) = reopened(&bytes, allowed()).await;
     assert!(status == 400 && said.contains("take/file") && said.contains(path.to_str().unwrap()), "{status} {said}");
     assert!(said.contains("put it back"), "{said}");
     let recipe = || Recipe::parse(file.timeline.scene()).unwrap();
-    let made = recipe().make_for(&file.timeline, Some(&folder.join("elsewhere"))).unwrap();
+    let beside = folder.join("elsewhere");
+    let made = recipe().make_for(&Files::default(), &file.timeline, TakesFrom::Folder(&beside)).unwrap();
     assert!(file.timeline.is_of(&made.imported.scene.model));
-    let error = recipe().make_for(&file.timeline, Some(&folder)).unwrap_err();
+    let error = recipe().make_for(&Files::default(), &file.timeline, TakesFrom::Folder(&folder)).unwrap_err();
     assert!(error.remedy.contains("put leg.xml beside the take"), "{error}");
     let _ = std::fs::remove_dir_all(&folder);
 }
@@ -207,7 +213,11 @@ async fn a_mended_model_opens_again() {
     client.status_where(|status| status["generation"] != told["generation"]).await;
     client.frame_where(|frame| frame.step() > 10).await;
     let file = saved(&address).await;
-    assert!(file.timeline.scene().ends_with("two.xml\n{\"bones\":[],\"mended\":1}"), "{}", file.timeline.scene());
+    assert!(
+        file.timeline.scene().contains("two.xml\n{\"bones\":[],\"mended\":1,\"digest\":"),
+        "{}",
+        file.timeline.scene()
+    );
     assert_done_again(&file);
     assert_eq!(journals(&folder), Vec::<PathBuf>::new());
     let _ = std::fs::remove_dir_all(&folder);

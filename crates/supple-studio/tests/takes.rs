@@ -240,7 +240,8 @@ async fn the_journal_follows_and_a_clean_end_leaves_none() {
     client.frame_where(|frame| frame.step() > 30).await;
     journal_where(&folder, |file| file.timeline.takes()[0].end() > 30).await;
     // Another studio in the same folder takes nobody's journal for its own.
-    let settings = || Settings { port: Some(0), build: "test".into(), journal: Some(folder.clone()) };
+    let settings =
+        || Settings { port: Some(0), build: "test".into(), journal: Some(folder.clone()), ..Settings::default() };
     let second = Studio::bind(Opening::scene("hand").unwrap(), settings()).unwrap();
     assert!(second.unfinished().is_empty());
     drop(second);

@@ -1,12 +1,11 @@
 //! The bytes of a glTF file: .glb chunks, the JSON, and its buffers from the file, from data in the JSON, or from files beside it.
 
 use super::schema::Root;
-use crate::FileError;
+use crate::files::MOST_BYTES;
+use crate::{FileError, InputFile};
 use base64::Engine;
-use std::path::{Component, Path};
+use std::path::Path;
 
-/// The largest file, and the largest sum of buffers, that is read \[bytes\].
-const MAX_BYTES: u64 = 384 << 20;
 /// The most values that the JSON may hold: each takes up to 250 bytes in memory.
 const MAX_VALUES: usize = 1_500_000;
 
@@ -21,16 +20,11 @@ pub(crate) struct Container {
 }
 
 /// Reads .glb or .gltf, told by the first bytes, with all buffers.
-pub(crate) fn read(path: &Path) -> Result<Container, FileError> {
-    let bytes = read_file(path, path)?;
-    from_bytes(path, bytes)
-}
-
-/// The same from bytes in memory; `path` is where files beside it are looked for.
-pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Container, FileError> {
+pub(crate) fn read(file: &InputFile) -> Result<Container, FileError> {
+    let (path, bytes) = (file.path(), file.bytes());
     let (json, chunk) = match bytes.starts_with(b"glTF") {
-        true => chunks(path, &bytes)?,
-        false => (bytes.as_slice(), None),
+        true => chunks(path, bytes)?,
+        false => (bytes, None),
     };
     let json = std::str::from_utf8(json).map_err(|e| {
         let place = format!("byte {} of the JSON", e.valid_up_to());
@@ -55,26 +49,8 @@ pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Container, FileE
         };
         return Err(FileError::new("file/extension", path, what, remedy).at("extensionsRequired"));
     }
-    let json = json.to_owned();
-    let chunk = chunk.map(<[u8]>::to_vec);
-    drop(bytes);
-    let buffers = buffers(path, &root, chunk)?;
-    Ok(Container { root, json, buffers })
-}
-
-fn read_file(named_in: &Path, path: &Path) -> Result<Vec<u8>, FileError> {
-    let cannot = |e: std::io::Error| {
-        let what = format!("cannot read {}: {}", path.display(), e.kind());
-        FileError::new("file/read", named_in, what, "check that it exists and may be read")
-    };
-    let data = std::fs::metadata(path).map_err(cannot)?;
-    if !data.is_file() {
-        return Err(FileError::new("file/read", named_in, format!("{} is not a file", path.display()), "give a file"));
-    }
-    if data.len() > MAX_BYTES {
-        return Err(too_large(named_in, format!("{} has {} bytes", path.display(), data.len())));
-    }
-    std::fs::read(path).map_err(cannot)
+    let buffers = buffers(file, &root, chunk)?;
+    Ok(Container { root, json: json.to_owned(), buffers })
 }
 
 pub(crate) fn too_large(path: &Path, what: impl Into<String>) -> FileError {
@@ -140,7 +116,8 @@ fn check_values(path: &Path, json: &str) -> Result<(), FileError> {
     Ok(())
 }
 
-fn buffers(path: &Path, root: &Root, mut chunk: Option<Vec<u8>>) -> Result<Vec<Vec<u8>>, FileError> {
+fn buffers(file: &InputFile, root: &Root, mut chunk: Option<&[u8]>) -> Result<Vec<Vec<u8>>, FileError> {
+    let path = file.path();
     let mut all = Vec::new();
     let mut total = 0u64;
     for (i, buffer) in root.buffers.iter().enumerate() {
@@ -149,6 +126,7 @@ fn buffers(path: &Path, root: &Root, mut chunk: Option<Vec<u8>>) -> Result<Vec<V
         let bytes = match &buffer.uri {
             None if i == 0 => chunk
                 .take()
+                .map(<[u8]>::to_vec)
                 .ok_or_else(|| bad("it has no uri, and the file has no binary chunk".into(), "export it again"))?,
             None => return Err(bad("it has no uri".into(), "export it again")),
             Some(uri) => match uri.split_once(',') {
@@ -160,7 +138,7 @@ fn buffers(path: &Path, root: &Root, mut chunk: Option<Vec<u8>>) -> Result<Vec<V
                 _ if uri.starts_with("data:") => {
                     return Err(bad("its data is not base64".into(), "export it again"));
                 }
-                _ => beside(path, uri).map_err(|what| bad(what, "keep the buffers of a file in its folder"))?,
+                _ => beside(file, uri).map_err(|e| e.at(place.clone()))?,
             },
         };
         if bytes.len() < buffer.byte_length {
@@ -168,37 +146,23 @@ fn buffers(path: &Path, root: &Root, mut chunk: Option<Vec<u8>>) -> Result<Vec<V
             return Err(bad(what, "it is cut off: take another copy"));
         }
         total += bytes.len() as u64;
-        if total > MAX_BYTES {
-            return Err(too_large(path, format!("its buffers have more than {MAX_BYTES} bytes")).at(place));
+        if total > MOST_BYTES {
+            return Err(too_large(path, format!("its buffers have more than {MOST_BYTES} bytes")).at(place));
         }
         all.push(bytes);
     }
     Ok(all)
 }
 
-/// A file in the folder of `path` or below it; nothing else is opened for a URI.
-fn beside(path: &Path, uri: &str) -> Result<Vec<u8>, String> {
-    let name = decode_percent(uri).ok_or_else(|| format!("the uri \"{uri}\" is not one"))?;
-    let relative = Path::new(&name);
-    let inside = !name.is_empty()
-        && !name.contains(['\\', ':', '\0'])
-        && relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !inside {
-        return Err(format!("the uri \"{uri}\" leads out of the folder of the file"));
+/// The file that a URI names.
+fn beside(file: &InputFile, uri: &str) -> Result<Vec<u8>, FileError> {
+    let wrong =
+        |what: String| FileError::new("file/buffer", file.path(), what, "name a file beside it, or export it again");
+    let name = decode_percent(uri).ok_or_else(|| wrong(format!("the uri \"{uri}\" is not one")))?;
+    if name.is_empty() || name.contains(['\\', ':', '\0']) {
+        return Err(wrong(format!("the uri \"{uri}\" names no file beside it")));
     }
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let full = folder.join(relative);
-    // A link beside the file may lead anywhere: what counts is where it ends.
-    let (real, base) =
-        match (full.canonicalize(), if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize())
-        {
-            (Ok(real), Ok(base)) => (real, base),
-            _ => return Err(format!("cannot read \"{name}\" beside the file: it does not exist or may not be read")),
-        };
-    if !real.starts_with(&base) {
-        return Err(format!("the uri \"{uri}\" leads out of the folder of the file"));
-    }
-    read_file(path, &real).map_err(|e| e.what)
+    Ok(file.beside(name)?.into_bytes())
 }
 
 /// `a%20b` → `a b`.
@@ -221,30 +185,39 @@ fn decode_percent(uri: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn sent(name: &str, bytes: &[u8]) -> Result<Container, FileError> {
+        read(&InputFile::sent(name, bytes.to_vec()))
+    }
+
     fn fault(json: &str) -> FileError {
-        from_bytes(Path::new("none/test.gltf"), json.as_bytes().to_vec()).expect_err(json)
+        sent("test.gltf", json.as_bytes()).expect_err(json)
     }
 
     #[test]
-    fn files_outside_the_folder_are_not_opened() {
-        for uri in
-            ["../secret.bin", "/etc/hostname", "a/../../b.bin", "%2e%2e/b.bin", "file:///etc/hostname", "..\\\\b", ""]
-        {
+    fn a_file_that_was_sent_opens_no_other() {
+        for (uri, code) in [
+            ("Cargo.toml", "file/outside"),
+            ("../secret.bin", "file/outside"),
+            ("/etc/hostname", "file/outside"),
+            ("%2e%2e/b.bin", "file/outside"),
+            ("file:///etc/hostname", "file/buffer"),
+            ("..\\\\b", "file/buffer"),
+            ("", "file/buffer"),
+        ] {
             let json = format!(r#"{{"asset":{{"version":"2.0"}},"buffers":[{{"uri":"{uri}","byteLength":4}}]}}"#);
             let error = fault(&json);
-            assert_eq!(error.code, "file/buffer", "{uri}");
-            assert!(error.what.contains("leads out"), "{uri}: {error}");
+            assert_eq!((error.code, error.place.as_deref()), (code, Some("buffers[0]")), "{uri}");
         }
     }
 
     #[test]
     fn what_is_cut_off_is_told_with_its_place() {
         let mut glb = b"glTF\x02\0\0\0\x40\0\0\0".to_vec();
-        let error = from_bytes(Path::new("a.glb"), glb.clone()).unwrap_err();
+        let error = sent("a.glb", &glb).unwrap_err();
         assert_eq!((error.code, error.place.as_deref()), ("file/container", Some("byte 8")));
         glb[8] = 20;
         glb.extend(b"\xff\xff\0\0JSON");
-        let error = from_bytes(Path::new("a.glb"), glb).unwrap_err();
+        let error = sent("a.glb", &glb).unwrap_err();
         assert_eq!((error.code, error.place.as_deref()), ("file/container", Some("byte 12")));
         let error = fault("{\"asset\": {\"version\": \"2.0\"}, \n \"nodes\": [{\"mesh\": -1}]}");
         assert_eq!((error.code, error.place.as_deref()), ("file/json", Some("line 2, column 22 of the JSON")));
@@ -260,6 +233,6 @@ mod tests {
         assert_eq!(fault(&json).code, "file/size");
         // Text in strings is not counted.
         let json = format!(r#"{{"asset":{{"version":"2.0","copyright":"{}"}}}}"#, ",\\\"".repeat(MAX_VALUES));
-        assert!(from_bytes(Path::new("a.gltf"), json.into_bytes()).is_ok());
+        assert!(sent("a.gltf", json.as_bytes()).is_ok());
     }
 }

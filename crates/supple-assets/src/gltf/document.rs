@@ -3,7 +3,7 @@
 use super::accessor::Reader;
 use super::container::{self, Container};
 use super::schema::{Node, Root};
-use crate::{FileError, Note};
+use crate::{FileError, InputFile, Note};
 use glam::{DAffine3, DMat3, DMat4, DQuat, DVec3};
 use std::path::{Path, PathBuf};
 
@@ -52,12 +52,11 @@ const MAX_DEPTH: usize = 4096;
 const MAX_LENGTH: f64 = 1e6;
 
 impl Document {
-    pub(crate) fn read(path: &Path) -> Result<Document, FileError> {
-        Document::new(path, container::read(path)?)
-    }
-
-    pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Document, FileError> {
-        Document::new(path, container::from_bytes(path, bytes)?)
+    pub(crate) fn read(file: InputFile) -> Result<Document, FileError> {
+        let container = container::read(&file)?;
+        let path = file.path().to_owned();
+        drop(file); // its bytes are in the container
+        Document::new(&path, container)
     }
 
     pub(crate) fn root(&self) -> &Root {

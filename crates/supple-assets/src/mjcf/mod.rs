@@ -10,9 +10,9 @@ use crate::robot::{
     Actuator, Axis, AxisCoupling, Base, Closure, ClosureKind, Form, Geom, Inertial, Kind, Link, Mended, NamedPose,
     PointSpring, Robot, build, z_from_x,
 };
-use crate::urdf::mesh_hull;
+use crate::urdf::{mesh_hull, missing};
 use crate::xml::{self, Asked, Element, Includes, Source};
-use crate::{FileError, Imported, Note};
+use crate::{FileError, Imported, InputFile, Note};
 use classes::{Classes, MAIN};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use supple::maths::rotation::between;
 use supple::{Contacts, Groups, Pose, Scene, ServoTarget, Shape};
 
 /// What an MJCF file becomes.
-pub fn open(path: &Path) -> Result<Imported, FileError> {
-    let robot = read(path)?;
-    Ok(build(path, &robot, Base::Fixed)?.imported(path, &robot))
+pub fn open(file: &InputFile) -> Result<Imported, FileError> {
+    let robot = read(file)?;
+    Ok(build(file.path(), &robot, Base::Fixed)?.imported(file.path(), &robot))
 }
 
 /// What an MJCF file becomes, in the pose of one of its keyframes. Its scene is called `FILE#KEYFRAME`.
-pub fn open_at(path: &Path, keyframe: &str) -> Result<Imported, FileError> {
-    let robot = read(path)?;
+pub fn open_at(file: &InputFile, keyframe: &str) -> Result<Imported, FileError> {
+    let (path, robot) = (file.path(), read(file)?);
     let built = build(path, &robot, Base::Fixed)?;
     let Some(pose) = robot.poses.iter().find(|pose| pose.name == keyframe) else {
         let names = robot.poses.iter().map(|pose| pose.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -42,14 +42,9 @@ pub fn open_at(path: &Path, keyframe: &str) -> Result<Imported, FileError> {
     Ok(imported)
 }
 
-/// Reads an MJCF file with all that it includes.
-pub fn read(path: &Path) -> Result<Robot, FileError> {
-    from_element(path, &xml::read(path, Includes::Expand)?)
-}
-
-/// Reads MJCF from a text that stands in a file of this name; other files are looked for beside it.
+/// Reads MJCF from a text in memory: files that it names are not opened.
 pub fn parse(path: &Path, text: &str) -> Result<Robot, FileError> {
-    from_element(path, &xml::parse(path, text, Includes::Expand)?)
+    read(&InputFile::sent(path, text.into()))
 }
 
 /// The tags of actuators.
@@ -114,7 +109,9 @@ const STRUCTURE: [(&str, &str); 49] = [
     ("keyframe", "key"),
 ];
 
-fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
+/// Reads an MJCF file with all that it includes.
+pub fn read(file: &InputFile) -> Result<Robot, FileError> {
+    let (path, root) = (file.path(), &xml::read(file, Includes::Expand)?);
     if root.tag != "mujoco" {
         let what = format!("its root is <{}>, not <mujoco>", root.tag);
         return Err(FileError::new("file/mjcf", path, what, "give an MJCF file, or a URDF with the ending .urdf"));
@@ -132,8 +129,7 @@ fn from_element(path: &Path, root: &Element) -> Result<Robot, FileError> {
         asked.of(element, &[]).text("class");
     }
     let mut reader = Reader {
-        path,
-        folder: path.parent().unwrap_or(Path::new("")).to_owned(),
+        file,
         asked: &asked,
         classes: &classes,
         compiler: Compiler::default(),
@@ -200,8 +196,7 @@ struct MeshAsset {
 }
 
 struct Reader<'a> {
-    path: &'a Path,
-    folder: PathBuf,
+    file: &'a InputFile,
     asked: &'a Asked,
     classes: &'a Classes,
     compiler: Compiler,
@@ -231,7 +226,7 @@ impl Reader<'_> {
     }
 
     fn model(&mut self, root: &Element) -> Result<(), FileError> {
-        let stem = || self.path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let stem = || self.file.path().file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let source = self.asked.of(root, &[]);
         self.robot.name = source.text("model").map_or_else(stem, str::to_owned);
         for element in root.all("compiler") {
@@ -357,7 +352,7 @@ impl Reader<'_> {
         let file = source.text("file").map(|file| {
             let file = Path::new(file);
             let file = if self.compiler.strip_path { file.file_name().map_or(file, Path::new) } else { file };
-            self.folder.join(&self.compiler.mesh_folder).join(file)
+            self.compiler.mesh_folder.join(file)
         });
         let stem =
             || file.as_ref().and_then(|f| f.file_stem()).map_or_else(String::new, |s| s.to_string_lossy().into_owned());
@@ -588,10 +583,13 @@ impl Reader<'_> {
         if asset.points.is_none() {
             let (file, scale) = (asset.file.take(), asset.scale);
             let Some(file) = file else { return Ok(None) };
-            match mesh_hull(&file, scale) {
+            let points = match self.file.beside(&file) {
+                Ok(found) => mesh_hull(&found, scale).map_err(|e| ("import/mesh", e)),
+                Err(e) => Err((missing(&e), e)),
+            };
+            match points {
                 Ok(points) => asset.points = Some(points),
-                Err(e) => {
-                    let code = if e.code == "file/read" { "import/missing-file" } else { "import/mesh" };
+                Err((code, e)) => {
                     let text = format!("mesh {} was left out: {}; {}", file.display(), e.what, e.remedy);
                     self.note(code, name.unwrap_or_default(), text);
                     return Ok(None);

@@ -7,13 +7,12 @@ mod solver;
 mod write;
 
 use crate::rig::Rig;
-use crate::{Character, FileError, Imported, JointFrom, SpringFrom, Turn};
+use crate::{Character, FileError, Imported, InputFile, JointFrom, SpringFrom, Turn};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
 use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile};
 use std::collections::BTreeMap;
 use std::ops::Range as Span;
-use std::path::Path;
 use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
@@ -32,7 +31,7 @@ pub fn scene_schema() -> String {
 
 /// A scene file in memory, to say where in it something is wrong.
 struct Text<'a> {
-    path: &'a Path,
+    file: &'a InputFile,
     text: &'a str,
 }
 
@@ -41,60 +40,47 @@ impl Text<'_> {
         let before = self.text.get(..span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        FileError::new("file/scene", self.path, what, remedy).at(format!("line {line}, column {column}"))
+        FileError::new("file/scene", self.file.path(), what, remedy).at(format!("line {line}, column {column}"))
+    }
+
+    /// A file that it names.
+    fn beside(&self, name: &toml::Spanned<String>) -> Result<InputFile, FileError> {
+        self.file
+            .beside(name.get_ref())
+            .map_err(|e| FileError { code: e.code, ..self.wrong(name.span(), e.what, e.remedy) })
     }
 }
 
-/// The largest scene file \[bytes\].
-const MAX_BYTES: u64 = 4 << 20;
-
 /// Reads a scene file and all it names.
-pub(crate) fn open(path: &Path) -> Result<Imported, FileError> {
-    let (character, text, file) = read(path)?;
-    let text = Text { path, text: &text };
-    finish(&character, &text, &file)
+pub(crate) fn open(from: &InputFile) -> Result<Imported, FileError> {
+    let (character, file) = read(from)?;
+    finish(&character, &Text { file: from, text: from.text()? }, &file)
 }
 
 /// The character of a scene file, with its changes, for a bake.
-pub(crate) fn character(path: &Path) -> Result<Character, FileError> {
-    read(path).map(|(character, ..)| character)
+pub(crate) fn character(from: &InputFile) -> Result<Character, FileError> {
+    read(from).map(|(character, _)| character)
 }
 
-fn read(path: &Path) -> Result<(Character, String, SceneFile), FileError> {
-    let cannot = |e: std::io::Error| {
-        FileError::new(
-            "file/read",
-            path,
-            format!("cannot read it: {}", e.kind()),
-            "check that it exists and may be read",
-        )
-    };
-    let size = std::fs::metadata(path).map_err(cannot)?.len();
-    if size > MAX_BYTES {
-        let what = format!("it has {size} bytes, more than {MAX_BYTES}");
-        return Err(FileError::new("file/size", path, what, "a scene file names large things, it does not hold them"));
-    }
-    let text = std::fs::read_to_string(path).map_err(cannot)?;
-    let file = parse(path, &text)?;
-    let at = Text { path, text: &text };
+fn read(from: &InputFile) -> Result<(Character, SceneFile), FileError> {
+    let at = Text { file: from, text: from.text()? };
+    let file = parse(&at)?;
     let name = file.character.file.get_ref();
-    let inside = !name.is_empty() && !Path::new(name).is_absolute();
     let endings = [".glb", ".gltf"];
-    if !inside || !endings.iter().any(|e| name.to_lowercase().ends_with(e)) {
+    if name.is_empty() || !endings.iter().any(|e| name.to_lowercase().ends_with(e)) {
         return Err(at.wrong(
             file.character.file.span(),
-            format!("\"{name}\" is not a .glb or .gltf file beside this one"),
+            format!("\"{name}\" is not a .glb or .gltf file"),
             "give the path of the character from the folder of the scene file",
         ));
     }
-    let mut character = Character::open(&path.parent().unwrap_or(Path::new("")).join(name))?;
+    let mut character = Character::read(at.beside(&file.character.file)?)?;
     edit(&mut character.rig, &at, &file)?;
-    Ok((character, text, file))
+    Ok((character, file))
 }
 
-fn parse(path: &Path, text: &str) -> Result<SceneFile, FileError> {
-    toml::from_str(text).map_err(|e| {
-        let at = Text { path, text };
+fn parse(at: &Text<'_>) -> Result<SceneFile, FileError> {
+    toml::from_str(at.text).map_err(|e| {
         let message = e.message().to_owned();
         at.wrong(e.span().unwrap_or(0..0), message, "see the guide to scene files, or let your editor use the schema")
     })
@@ -280,8 +266,8 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
 
 /// Pose, clip, pushes and settings on top of the character's scene.
 fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Imported, FileError> {
-    let mut imported = character.imported(&text.path.to_string_lossy())?;
-    imported.source = text.path.to_owned();
+    let mut imported = character.imported(&text.file.path().to_string_lossy())?;
+    imported.source = text.file.path().to_owned();
     if !(file.skin.is_empty() && file.painted.is_empty()) {
         imported = skin::skinned(&imported, character, text, file)?;
     } else if let Some(layer) = &file.layer {
@@ -343,13 +329,13 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
             let first = file.keyframes.first().map_or(0..0, |key| key.at.span());
             text.wrong(first, "the keyframes have other bodies than the rig", "leave them out")
         })?;
-        imported.scene.name = text.path.to_string_lossy().into_owned();
+        imported.scene.name = text.file.path().to_string_lossy().into_owned();
     }
     if let Some(name) = &file.character.track {
         let clip = imported.clip(name.get_ref()).cloned().map_err(|e| text.wrong(name.span(), e.what, e.remedy))?;
         let others = || text.wrong(name.span(), "the clip has other bodies than the rig", "leave `track` out");
         imported.scene = imported.following(&clip).ok_or_else(others)?;
-        imported.scene.name = text.path.to_string_lossy().into_owned();
+        imported.scene.name = text.file.path().to_string_lossy().into_owned();
     }
     let happenings = happenings(character, text, file, &imported.scene)?;
     if happenings != Happenings::default() {
@@ -461,7 +447,8 @@ mod tests {
 
     #[test]
     fn faults_have_line_and_column() {
-        let fault = |text: &str| parse(Path::new("scene.toml"), text).expect_err(text);
+        let file = InputFile::sent("scene.toml", Vec::new());
+        let fault = |text: &str| parse(&Text { file: &file, text }).expect_err(text);
         let error = fault("[character]\nfile = \"a.glb\"\n[bones.arm]\nmas = 3\n");
         assert_eq!(error.place.as_deref(), Some("line 4, column 1"));
         assert!(error.what.contains("mas") && error.what.contains("mass"), "{error}");
@@ -473,7 +460,7 @@ mod tests {
 
     #[test]
     fn the_schema_in_the_documents_is_that_of_the_program() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scene.schema.json");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scene.schema.json");
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(stored, scene_schema(), "write it anew with `supple rig --schema > docs/scene.schema.json`");
     }

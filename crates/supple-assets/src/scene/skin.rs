@@ -3,7 +3,6 @@
 use super::schema::{MapName, SceneFile, SkinEdit};
 use super::{Text, fits};
 use crate::{Character, FileError, Imported, Inner, SkinPlan};
-use std::path::Path;
 use supple::skin::Depth;
 use supple::{PoseMap, SkinMaterial};
 use toml::Spanned;
@@ -118,11 +117,6 @@ fn change(material: &mut SkinMaterial, edit: &SkinEdit) {
 
 /// The inner side of the layer, from a file beside the scene file.
 fn open_inner(text: &Text<'_>, name: &Spanned<String>) -> Result<Inner, FileError> {
-    let path = Path::new(name.get_ref());
-    if name.get_ref().is_empty() || path.is_absolute() {
-        let what = format!("\"{}\" is not a file beside this one", name.get_ref());
-        return Err(text.wrong(name.span(), what, "give the path from the folder of the scene file"));
-    }
-    Inner::open(&text.path.parent().unwrap_or(Path::new("")).join(path))
+    Inner::read(text.beside(name)?)
         .map_err(|e| text.wrong(name.span(), format!("{}: {}", name.get_ref(), e.what), e.remedy))
 }

@@ -19,7 +19,7 @@ mod whip;
 mod whip_page;
 
 use crate::error::{Error, nearest};
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::table::{Align, Table};
 use crate::terminal::Terminal;
 use clap::{Args, Subcommand};
@@ -160,15 +160,15 @@ struct Destination {
 }
 
 impl Destination {
-    fn files(&self, endings: &[&'static str]) -> Result<Files, Error> {
-        Files::check(&self.output, endings)
+    fn files(&self, endings: &[&'static str]) -> Result<Outputs, Error> {
+        Outputs::check(&self.output, endings)
     }
 
     /// Writes the document into the files that end in .json, prints it or calls `show`, and tells what was written.
     fn deliver(
         &self,
         document: &impl Serialize,
-        files: &Files,
+        files: &Outputs,
         terminal: &Terminal,
         show: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {

@@ -5,7 +5,7 @@ mod race;
 
 use crate::bench::Machine;
 use crate::error::Error;
-use crate::output::{self, Captions, Files, Series, SeriesKind};
+use crate::output::{self, Captions, Outputs, Series, SeriesKind};
 use crate::scenes::Opened;
 use crate::settings;
 use crate::table::{Align, Table, count, figure, fraction, given, small};
@@ -22,6 +22,8 @@ use std::path::PathBuf;
 pub(crate) struct CompareArgs {
     /// A built-in scene, with parameters after a colon (hand, chain:100)
     scene: String,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// How much time to simulate, in seconds
     #[arg(long, value_name = "S", default_value = "1", allow_hyphen_values = true)]
     seconds: String,
@@ -63,7 +65,7 @@ impl Document {
 
 /// Runs the comparison, writes the files, prints the table.
 pub(crate) fn run(args: &CompareArgs, terminal: &Terminal) -> Result<(), Error> {
-    let mut scene = match crate::scenes::open_any(&args.scene)? {
+    let mut scene = match crate::scenes::open_any(&args.scene, &args.files.files()?)? {
         Opened::Scene(scene) => scene,
         Opened::Takes(..) => {
             return Err(Error::setting("a take was made by one solver", "compare its scene instead, by name"));
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &CompareArgs, terminal: &Terminal) -> Result<(), Error> 
     };
     let steps = lengths(&args.dt)?;
     let frames = settings::steps(&args.seconds, steps[0])?;
-    let files = Files::check(&args.output, &["json", "svg", "html"])?;
+    let files = Outputs::check(&args.output, &["json", "svg", "html"])?;
     let contestants = race::chosen(&args.only)?;
     scene.state = crate::scenes::start(&scene, terminal)?;
 

@@ -1,9 +1,9 @@
 //! Pictures as PNG, animations as GIF.
 
 use crate::error::Error;
+use crate::whole::WholeFile;
 use color_quant::NeuQuant;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Rows of pixels in red, green and blue.
@@ -30,9 +30,8 @@ impl Picture {
 
 /// Writes a picture.
 pub(super) fn write_png(path: &Path, picture: &Picture) -> Result<(), Error> {
-    let write = || -> io::Result<()> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut encoder = png::Encoder::new(file, picture.width as u32, picture.height as u32);
+    crate::output::write(path, |out| {
+        let mut encoder = png::Encoder::new(out, picture.width as u32, picture.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
@@ -40,14 +39,13 @@ pub(super) fn write_png(path: &Path, picture: &Picture) -> Result<(), Error> {
         let mut writer = encoder.write_header()?;
         writer.write_image_data(picture.pixels.as_flattened())?;
         Ok(writer.finish()?)
-    };
-    write().map_err(|e| Error::output(path, &e))
+    })
 }
 
 /// An animation that is being written.
 pub(super) struct Gif {
     path: PathBuf,
-    encoder: gif::Encoder<BufWriter<File>>,
+    encoder: gif::Encoder<WholeFile>,
     palette: Palette,
     /// What is on the screen, as places in the palette.
     shown: Vec<u8>,
@@ -61,7 +59,7 @@ impl Gif {
         let failed = |e: io::Error| Error::output(path, &e);
         let palette = Palette::of(some);
         let (width, height) = (some[0].width, some[0].height);
-        let file = BufWriter::new(File::create(path).map_err(failed)?);
+        let file = WholeFile::create(path).map_err(failed)?;
         let mut encoder =
             gif::Encoder::new(file, width as u16, height as u16, &palette.bytes()).map_err(|e| failed(plain(e)))?;
         encoder.set_repeat(gif::Repeat::Infinite).map_err(|e| failed(plain(e)))?;
@@ -105,7 +103,7 @@ impl Gif {
 
     /// Ends the file.
     pub(super) fn finish(self) -> Result<(), Error> {
-        let end = || self.encoder.into_inner().map_err(plain)?.flush();
+        let end = || self.encoder.into_inner().map_err(plain)?.finish();
         end().map_err(|e| Error::output(&self.path, &e))
     }
 }

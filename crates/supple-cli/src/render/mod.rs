@@ -11,7 +11,7 @@ mod solids;
 mod stage;
 
 use crate::error::Error;
-use crate::output::{self, Files};
+use crate::output::{self, Outputs};
 use crate::scenes::Opened;
 use crate::settings::{self, RunArgs};
 use crate::table::{self, count, given};
@@ -32,6 +32,8 @@ use supple::{Model, Obstacle, ObstacleShape};
 pub(crate) struct RenderArgs {
     /// A built-in scene, with parameters after a colon (hand, chain:1000), or a .take file, which is shown as recorded
     scene: String,
+    #[command(flatten)]
+    files: crate::scenes::FilesArgs,
     /// The file to write, by its ending: .png (a picture, or a film strip with --strip) or .gif (an animation)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -121,7 +123,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     let kind = args.kind()?;
     let [width, height] = args.size(kind)?;
     let camera = args.camera.as_deref().map_or(Ok(Camera::default()), Camera::parse)?;
-    let source = match crate::scenes::open_any(&args.scene)? {
+    let source = match crate::scenes::open_any(&args.scene, &args.files.files()?)? {
         Opened::Scene(scene) => {
             let input = args.run.input(&scene)?;
             Source::Run(scene, Box::new(input))
@@ -237,7 +239,7 @@ impl Kind {
 impl RenderArgs {
     /// What the ending and the options ask for.
     fn kind(&self) -> Result<Kind, Error> {
-        let files = Files::check(std::slice::from_ref(&self.output), &["png", "gif"])?;
+        let files = Outputs::check(std::slice::from_ref(&self.output), &["png", "gif"])?;
         let moving = files.ending("gif").next().is_some();
         let wrong = |what: &str, help: &str| Err(Error::setting(what, help));
         match (moving, self.strip) {

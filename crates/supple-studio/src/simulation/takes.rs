@@ -179,7 +179,8 @@ impl Simulation {
     pub(super) fn recover(&mut self, journal: u32) -> Result<(), Refused> {
         let orphan = self.orphans.get_mut(&journal).ok_or_else(|| missing(journal))?;
         let file = orphan.read().map_err(|text| ("studio/journal", text))?;
-        let opening = Opening::of(file).map_err(|(_, text)| ("studio/journal", text))?;
+        let opening =
+            Opening::of(file, &Files::default(), TakesFrom::Journal).map_err(|(_, text)| ("studio/journal", text))?;
         self.open(opening).map_err(|(_, text)| ("studio/journal", text))?;
         self.stage.unsaved = Unsaved::Takes; // it was never saved
         let orphan = self.orphans.remove(&journal).expect("it was just read");

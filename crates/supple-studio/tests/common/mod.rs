@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use supple::timeline::file::{self, TakeFile};
+use supple_assets::Files;
 use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,7 +23,17 @@ pub(crate) fn start(scene: &str) -> String {
 
 /// Starts a studio; returns its `127.0.0.1:port` and the task that ends it when it is aborted.
 pub(crate) fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, tokio::task::JoinHandle<()>) {
-    let settings = Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned) };
+    run_with(opening, build, journal, Files::default())
+}
+
+/// The same, where takes that are sent may open files.
+pub(crate) fn run_with(
+    opening: Opening,
+    build: &str,
+    journal: Option<&Path>,
+    files: Files,
+) -> (String, tokio::task::JoinHandle<()>) {
+    let settings = Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned), files };
     let studio = Studio::bind(opening, settings).unwrap();
     let address = studio.address().unwrap();
     let task = tokio::spawn(async { studio.run().await.unwrap() });
@@ -189,7 +200,8 @@ pub(crate) async fn journals_become(folder: &Path, count: usize) {
 pub(crate) async fn find_unfinished(folder: &Path) -> Studio {
     let start = Instant::now();
     loop {
-        let settings = Settings { port: Some(0), build: "test".into(), journal: Some(folder.to_owned()) };
+        let settings =
+            Settings { port: Some(0), build: "test".into(), journal: Some(folder.to_owned()), ..Settings::default() };
         let studio = Studio::bind(Opening::scene("pendulum").unwrap(), settings).unwrap();
         if !studio.unfinished().is_empty() {
             return studio;
