@@ -9,6 +9,7 @@ use crate::terminal::Terminal;
 use crate::track::{Track, Tracking};
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use supple::solver::assembly::Budget;
@@ -74,6 +75,8 @@ struct Report {
     contacts_max: u32,
     substeps_max: u32,
     fallbacks: u64,
+    /// By the name of a rule: how many parts of steps it did. Those of fallbacks are not among them.
+    rules: BTreeMap<&'static str, u64>,
     finite: bool,
     state_hash: String,
     limits_active_max: u32,
@@ -240,6 +243,7 @@ fn simulate(
     let mut times = Vec::with_capacity(steps);
     let mut most = supple::Report::default();
     let mut fallbacks = 0;
+    let mut rules = BTreeMap::new();
     let (mut tiers, mut corrections) = (Tiers::default(), Corrections::default());
     let asked = input.solver;
     let mut finite = true;
@@ -280,6 +284,9 @@ fn simulate(
         most.substeps = most.substeps.max(done.substeps);
         most.limits_active = most.limits_active.max(done.limits_active);
         fallbacks += u64::from(done.fallbacks);
+        for (rule, parts) in done.rules.iter() {
+            *rules.entry(rule.name()).or_default() += u64::from(parts);
+        }
         tiers.add(&done);
         corrections.add(&done);
         if let Some(budget) = &mut budget {
@@ -320,6 +327,7 @@ fn simulate(
         contacts_max: most.contacts,
         substeps_max: most.substeps,
         fallbacks,
+        rules,
         finite: finite && state.is_finite(),
         state_hash: format!("{:016x}", state.hash()),
         limits_active_max: most.limits_active,

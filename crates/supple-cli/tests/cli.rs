@@ -92,7 +92,7 @@ fn a_wrong_call_has_a_code_too() {
 }
 
 /// The keys that a report promises.
-const REPORT_KEYS: [&str; 20] = [
+const REPORT_KEYS: [&str; 21] = [
     "scene",
     "solver",
     "dt",
@@ -107,6 +107,7 @@ const REPORT_KEYS: [&str; 20] = [
     "contacts_max",
     "substeps_max",
     "fallbacks",
+    "rules",
     "finite",
     "state_hash",
     "limits_active_max",

@@ -89,7 +89,7 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
     let energy = measure::energy(model, input, state);
     out.f32(energy.kinetic);
     out.f32(energy.gravity);
-    out.f32(energy.springs);
+    out.f32(energy.springs + energy.flesh);
     out.u32(HEAD as u32);
     out.u32(report.factorisations);
     out.u32(report.solves);

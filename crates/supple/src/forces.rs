@@ -1,6 +1,7 @@
 //! Forces with their derivatives: springs, dampers, limits, motors, trackers, drags, and the gyroscopic term.
 //!
-//! Every force acts between a side a and a side b (a body or the world) and is told by what an implicit step needs,
+//! What a spring, limit or motor does at a value of its coordinate is told by [`model::laws`](crate::model::laws); here are the coordinates, and the rows by
+//! which forces act on bodies. Every force acts between a side a and a side b (a body or the world) and is told by what an implicit step needs,
 //!
 //! ```text
 //! W(q ⊕ δ, V) ≈ W − K δ − D V,      A += h² K + h D,      b += h W                          [Hernández 2011, eq. 3, 4]
@@ -15,12 +16,14 @@
 
 use crate::input::{Input, JointInput};
 use crate::maths::block::{Block, Vector, from_twist};
-use crate::maths::rotation::{log, log_derivative, log_derivative_symmetric, skew};
+use crate::maths::rotation::{log, log_derivative, log_derivative_symmetric, skew, turn_near};
+use crate::maths::small::V3;
 use crate::maths::{Twist, Wrench};
-use crate::model::joint::{Sides, swing_twist, twist_angle};
-use crate::model::{
-    AnchorSpring, BodyId, Joint, JointId, Model, Range, RotationKind, ServoTarget, State, SwingEllipse,
-};
+use crate::model::joint::{Sides, twist_angle};
+pub use crate::model::laws::PointSpring;
+use crate::model::laws::{Limit, Servo, Spring, Tangent, TurnServo, TurnTangent};
+use crate::model::limit::twist_direction;
+use crate::model::{AnchorSpring, BodyId, Joint, JointId, Model, RotationKind, State, Swing};
 use glam::{DMat3, DQuat, DVec3};
 
 /// Which derivatives of forces enter the system.
@@ -138,9 +141,9 @@ fn between_points(x: DMat3, r_a: DVec3, r_b: DVec3) -> PairBlock {
 }
 
 impl Along {
-    /// A row over the relative rotation: `ẋ = g·(ω_a − ω_b)`.
-    fn about(g: DVec3, force: f64, stiffness: f64, damping: f64) -> Along {
-        Along { a: Twist::new(DVec3::ZERO, g), b: Twist::new(DVec3::ZERO, -g), force, stiffness, damping }
+    /// A law along a coordinate with these rows.
+    fn new((a, b): (Twist, Twist), Tangent { force, slope, damping }: Tangent<f64>) -> Along {
+        Along { a, b, force, stiffness: slope, damping }
     }
 
     fn block(&self, scale: f64) -> PairBlock {
@@ -246,54 +249,20 @@ pub fn rotation_spring(phi: DVec3, stiffness: f64, damping: f64, derivatives: De
     Turning { torque: phi * -stiffness, stiffness: g * stiffness, damping }
 }
 
-/// Stiffness, damping and rest length of a spring between two points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PointSpring {
-    /// k \[N/m\]
-    pub stiffness: f64,
-    /// c \[N·s/m\]
-    pub damping: f64,
-    /// ℓ0 \[m\]
-    pub rest_length: f64,
-}
-
-impl PointSpring {
-    fn of(spring: &AnchorSpring) -> PointSpring {
-        PointSpring { stiffness: spring.stiffness, damping: spring.damping, rest_length: spring.rest_length }
-    }
-
-    /// The force at these levers and this difference of points `d = p_a − p_b`. With `ℓ = |d|`, `n = d/ℓ`:
-    ///
-    /// ```text
-    /// F = −k (ℓ − ℓ0) n,     Kd = k [(1 − ℓ0/ℓ)(I − n nᵀ) + n nᵀ]        (ℓ0 = 0: F = −k d, Kd = k I)
-    /// ```
-    /// A compressed spring would make Kd indefinite: the symmetric form has `max(0, 1 − ℓ0/ℓ)`. Points that coincide give a
-    /// spring of some rest length no direction, hence no force.
+impl PointSpring<f64> {
+    /// The force at these levers and this difference of points `d = p_a − p_b`. The symmetric form leaves out what compression takes off the stiffness.
     pub fn force(&self, r_a: DVec3, r_b: DVec3, d: DVec3, derivatives: Derivatives) -> Anchored {
-        let PointSpring { stiffness: k, damping, rest_length } = *self;
-        let length = d.length();
-        let (force, stiffness) = if rest_length == 0.0 {
-            (d * -k, DMat3::from_diagonal(DVec3::splat(k)))
-        } else if length < 1e-12 {
-            (DVec3::ZERO, DMat3::ZERO)
-        } else {
-            let n = d / length;
-            let across = match derivatives {
-                Derivatives::Symmetric => (1.0 - rest_length / length).max(0.0),
-                Derivatives::Exact => 1.0 - rest_length / length,
-            };
-            let nn = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
-            (n * (-k * (length - rest_length)), ((DMat3::IDENTITY - nn) * across + nn) * k)
+        let at = self.at(V3::splat(d));
+        let (stiffness, levers) = match derivatives {
+            Derivatives::Symmetric => (at.positive_slope(), Levers::Still),
+            Derivatives::Exact => (at.slope(), Levers::Turning),
         };
-        let levers = match derivatives {
-            Derivatives::Symmetric => Levers::Still,
-            Derivatives::Exact => Levers::Turning,
-        };
-        Anchored { r_a, r_b, force, stiffness, damping, levers }
+        let (force, stiffness) = (at.force.lane(0), stiffness.matrix());
+        Anchored { r_a, r_b, force, stiffness, damping: self.damping, levers }
     }
 
     fn energy(&self, d: DVec3) -> f64 {
-        0.5 * self.stiffness * (d.length() - self.rest_length).powi(2)
+        self.at(V3::splat(d)).energy
     }
 }
 
@@ -330,56 +299,13 @@ pub struct JointView<'m> {
     relative: DQuat,
     /// Unwrapped angle about the turning axis.
     angle: f64,
+    /// Rotation vector from the spring's rest that is remembered of the last pose, in the parent's axes.
+    turn: DVec3,
 }
 
-/// Violation of a swing ellipse and the direction in which it grows, from the relative rotation and the world axes of both
-/// joint frames; see [`JointView::swing_violation`].
-pub fn swing_direction(ellipse: SwingEllipse, relative: DQuat, frame_a: DMat3, frame_b: DMat3) -> Option<(f64, DVec3)> {
-    let (s1, s2, _) = swing_twist(relative);
-    let t = s1.hypot(s2);
-    let half_cosine = relative.w.hypot(relative.x);
-    if t < 1e-9 || half_cosine < 1e-6 {
-        return None;
-    }
-    let (v, slope) = ellipse.violation(s1, s2);
-    Some((v, swing_slope([s1, s2], slope, frame_a, frame_b)))
-}
-
-/// The direction in which a function of the swing grows, whose derivatives with respect to its two angles are `slope`.
-fn swing_slope([s1, s2]: [f64; 2], [v1, v2]: [f64; 2], frame_a: DMat3, frame_b: DMat3) -> DVec3 {
-    let t = s1.hypot(s2);
-    let (x_b, y_b, z_b) = (frame_b.col(0), frame_b.col(1), frame_b.col(2));
-    let (n, w) = (y_b * v1 + z_b * v2, (y_b * s1 + z_b * s2) / t);
-    w * w.dot(n) + frame_a.col(0).cross(w) * (t / t.sin() * x_b.cross(w).dot(n))
-}
-
-/// How the direction g of [`swing_direction`] turns with a: `δg = H (ρ_a − ρ_b) + ρ_b × g`.
-///
-/// In polar coordinates of the swing, `(s1, s2) = t (cos θ, sin θ)`, the violation is `v = t − 1/κ`, `κ² = cos²θ/α² + sin²θ/β²`. With
-/// the unit vectors w along the swing's axis, `e = x_a×w`, `f = x_b×w` and `μ = dv/dθ = κ'/κ²`:
-///
-/// ```text
-/// g = w + e μ/sin t      δt = w·ρ      δθ = e·ρ/sin t      δw = f δθ      δe = x_a δt − w cos t δθ
-/// H = (x_a − e cot t) μ/sin t wᵀ + (f − w μ cot t + e μ'/sin t)/sin t eᵀ
-/// ```
-pub(crate) fn swing_turning(ellipse: SwingEllipse, relative: DQuat, frame_a: DMat3, frame_b: DMat3) -> DMat3 {
-    let (s1, s2, _) = swing_twist(relative);
-    let t = s1.hypot(s2);
-    let (cosine, sine) = (s1 / t, s2 / t);
-    let w = frame_b.col(1) * cosine + frame_b.col(2) * sine;
-    let x_a = frame_a.col(0);
-    let (e, f) = (x_a.cross(w), frame_b.col(0).cross(w));
-    let (alpha, beta) = (ellipse.about_y.powi(-2), ellipse.about_z.powi(-2));
-    let squared = cosine * cosine * alpha + sine * sine * beta;
-    let cube = squared * squared.sqrt();
-    let across = (beta - alpha) * cosine * sine;
-    let mu = across / cube;
-    let mu_slope = ((beta - alpha) * (cosine * cosine - sine * sine) - 3.0 * across * across / squared) / cube;
-    let (sine_t, cosine_t) = t.sin_cos();
-    let by_t = (x_a - e * (cosine_t / sine_t)) * (mu / sine_t);
-    let by_angle = (f - w * (mu * cosine_t / sine_t) + e * (mu_slope / sine_t)) / sine_t;
-    let outer = |a: DVec3, b: DVec3| DMat3::from_cols(a * b.x, a * b.y, a * b.z);
-    outer(by_t, w) + outer(by_angle, e)
+/// The rows of a coordinate of the relative rotation: `ẋ = g·(ω_a − ω_b)`.
+fn turning(g: DVec3) -> (Twist, Twist) {
+    (Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g))
 }
 
 impl<'m> JointView<'m> {
@@ -402,11 +328,12 @@ impl<'m> JointView<'m> {
             d: a.translation + r_a - b.translation - r_b,
             relative,
             angle: joint.angle_near(relative, state.joints[id.index()].angle),
+            turn: state.turn_of(id),
         }
     }
 
     /// How fast a coordinate with these rows grows.
-    fn rate(&self, a: Twist, b: Twist) -> f64 {
+    fn rate(&self, (a, b): (Twist, Twist)) -> f64 {
         along(a, self.sides.a_velocity) + along(b, self.sides.b_velocity)
     }
 
@@ -426,114 +353,101 @@ impl<'m> JointView<'m> {
         rotation_error(self.sides.a.rotation, self.sides.b.rotation, f_b * rest * f_a.conjugate())
     }
 
-    /// Rest angle of the spring about the axis of a hinge \[rad\].
-    fn rest_angle(&self, axis: usize) -> f64 {
+    /// The same from the spring's rest, with the turns that are remembered.
+    fn error_from_rest(&self) -> DVec3 {
+        let q_b = self.sides.b.rotation;
+        q_b * turn_near(q_b.conjugate() * self.error_from(self.joint.rotation_spring.rest), self.turn)
+    }
+
+    /// The law of the spring on the free rotations, its rest being that about the axis of a hinge.
+    fn turning_law(&self, scales: (f64, f64)) -> Spring<f64> {
         let spring = &self.joint.rotation_spring;
-        twist_angle(spring.rest, axis) + spring.rest_turns
+        let rest = match self.joint.mask.rotation() {
+            RotationKind::Axis(axis) => twist_angle(spring.rest, axis) + spring.rest_turns,
+            _ => 0.0,
+        };
+        Spring::turning(spring, rest, scales)
     }
 
     /// Spring and damper on the free rotations: about a hinge a scalar in its unwrapped angle, else all rotations at once.
-    pub fn rotation_spring(&self, (ks, kc): (f64, f64), derivatives: Derivatives) -> Option<Force> {
-        let spring = &self.joint.rotation_spring;
-        let (k, c) = (spring.stiffness * ks, spring.damping * kc);
-        if k == 0.0 && c == 0.0 {
+    pub fn rotation_spring(&self, scales: (f64, f64), derivatives: Derivatives) -> Option<Force> {
+        let law = self.turning_law(scales);
+        if law.stiffness == 0.0 && law.damping == 0.0 {
             return None;
         }
         match self.joint.mask.rotation() {
             RotationKind::Held => None,
             RotationKind::Axis(i) => {
-                Some(Force::Along(Along::about(self.frame_a.col(i), -k * (self.angle - self.rest_angle(i)), k, c)))
+                Some(Force::Along(Along::new(turning(self.frame_a.col(i)), law.tangent(self.angle))))
             }
             RotationKind::Free | RotationKind::Cardan(_) => {
-                Some(Force::Turning(rotation_spring(self.error_from(spring.rest), k, c, derivatives)))
+                Some(Force::Turning(rotation_spring(self.error_from_rest(), law.stiffness, law.damping, derivatives)))
             }
         }
     }
 
     /// Spring and damper along translation k, when it is free.
-    pub fn slide_spring(&self, k: usize, (ks, kc): (f64, f64)) -> Option<Force> {
-        let spring = &self.joint.slide_spring;
-        let (stiffness, damping) = (spring.stiffness * ks, spring.damping * kc);
-        if self.joint.mask.holds_translation(k) || (stiffness == 0.0 && damping == 0.0) {
+    pub fn slide_spring(&self, k: usize, scales: (f64, f64)) -> Option<Force> {
+        let law = Spring::sliding(&self.joint.slide_spring, k, scales);
+        if self.joint.mask.holds_translation(k) || (law.stiffness == 0.0 && law.damping == 0.0) {
             return None;
         }
         let (s, a, b) = self.slide(k);
-        Some(Force::Along(Along { a, b, force: -stiffness * (s - spring.rest[k]), stiffness, damping }))
+        Some(Force::Along(Along::new((a, b), law.tangent(s))))
     }
 
-    /// The direction in which the unwrapped angle grows: the axis `h_a` of a hinge; of a ball's twist
-    /// `(a_x + b_x)/(1 + a_x·b_x)`, which has no limit at half a turn of swing.
+    /// The direction in which the unwrapped angle grows: the axis of a hinge, or that of a ball's twist.
     fn angle_direction(&self) -> Option<DVec3> {
         match self.joint.mask.rotation() {
             RotationKind::Axis(i) => Some(self.frame_a.col(i)),
             RotationKind::Free => {
-                let (a, b) = (self.frame_a.col(0), self.frame_b.col(0));
-                let aligned = 1.0 + a.dot(b); // 2 w_s², with w_s the cosine of half the swing
-                (aligned > 2e-12).then(|| (a + b) / aligned)
+                let [a, b] = [self.frame_a, self.frame_b].map(|frame| V3::<f64>::splat(frame.col(0)));
+                Some(twist_direction(a, b).lane(0))
             }
             RotationKind::Cardan(_) | RotationKind::Held => None,
         }
     }
 
-    /// The limit of a hinge's angle or a ball's twist, when it acts within `h`.
-    pub fn angle_limit(&self, h: f64) -> Option<Force> {
-        let limits = &self.joint.limits;
-        let g = self.angle_direction()?;
-        let v = violation(limits.angle?, self.angle, g.dot(self.relative_omega()), h)?;
-        Some(Force::Along(Along::about(g, -limits.stiffness * v, limits.stiffness, limits.damping)))
-    }
-
-    /// Violation of the swing ellipse and the direction in which it grows, `v̇ = g·(ω_a − ω_b)`.
-    ///
-    /// The swing is the rotation vector `σ = t w`, `w ⟂ x_b`; it carries `x_b` to the child's axis
-    /// `a = cos t x_b + sin t w × x_b`. From `ȧ = ω × a` with ω the relative angular velocity:
-    ///
-    /// ```text
-    /// ṫ = w·ω                                                                                             (1)
-    /// ẇ = ψ̇ x_b × w,   sin t ψ̇ = w·ȧ = ω·(a × w)                                                          (2)
-    /// v̇ = n·σ̇ = n·(ṫ w + t ẇ),   n = v_1 y_b + v_2 z_b,   v_i = ∂v/∂s_i                                   (3)
-    /// g = w (w·n) + (t/sin t) ((x_b × w)·n) (a × w)                                by (1), (2) in (3)
-    /// ```
-    /// No direction is given without swing, or at half a turn of it.
+    /// Violation of the swing ellipse and the direction in which it grows, `v̇ = g·(ω_a − ω_b)`; no direction is given without swing, or at half a turn of it.
     pub fn swing_violation(&self) -> Option<(f64, DVec3)> {
         let ellipse = self.joint.limits.swing?;
-        if self.joint.mask.rotation() != RotationKind::Free {
-            return None;
-        }
-        swing_direction(ellipse, self.relative, self.frame_a, self.frame_b)
+        let (v, g) = self.swing()?.violation(ellipse);
+        Some((v, self.frame_b * g.lane(0)))
     }
 
-    /// What is left of the swing in the ellipse's narrower direction, `(1 − r) min(α, β)` with `r² = s₁²/α² + s₂²/β²`, and the direction in which it shrinks. It is zero where the
-    /// violation is; but its slope is no larger than 1 without swing too, where that of the violation has no bound, so that it tells how soon the limit is reached.
+    fn swing(&self) -> Option<Swing<f64>> {
+        (self.joint.mask.rotation() == RotationKind::Free).then(|| Swing::meaningful(self.relative))?
+    }
+
+    /// What is left of the swing, and the direction in which it shrinks; see [`Swing::left`].
     pub(crate) fn swing_left(&self) -> Option<(f64, DVec3)> {
-        let SwingEllipse { about_y, about_z } = self.joint.limits.swing?;
-        let (s1, s2, _) = swing_twist(self.relative);
-        let (x, y) = (s1 / about_y, s2 / about_z);
-        let (r, narrow) = (x.hypot(y), about_y.min(about_z));
-        let half_cosine = self.relative.w.hypot(self.relative.x);
-        if self.joint.mask.rotation() != RotationKind::Free || s1.hypot(s2) < 1e-9 || half_cosine < 1e-6 {
-            return None;
+        let ellipse = self.joint.limits.swing?;
+        let (left, g) = self.swing()?.left(ellipse);
+        Some((left, self.frame_b * g))
+    }
+
+    /// Calls `visit` for every coordinate that has a soft limit, with its rows.
+    fn limits(&self, mut visit: impl FnMut(&Limit, f64, (Twist, Twist))) {
+        let limits = &self.joint.limits;
+        if let (Some(law), Some(g)) = (limits.angle_law(), self.angle_direction()) {
+            visit(&law, self.angle, turning(g));
         }
-        let slope = [x / about_y, y / about_z].map(|x| x * narrow / r);
-        Some(((1.0 - r) * narrow, swing_slope([s1, s2], slope, self.frame_a, self.frame_b)))
+        if let (Some(law), Some((v, g))) = (limits.swing_law(), self.swing_violation()) {
+            visit(&law, v, turning(g));
+        }
+        if let Some(law) = limits.slide_law() {
+            let (s, a, b) = self.slide(0);
+            visit(&law, s, (a, b));
+        }
     }
 
-    /// The limit of a ball's swing, when it acts within `h`.
-    pub fn swing_limit(&self, h: f64) -> Option<Force> {
-        let limits = &self.joint.limits;
-        let (v, g) = self.swing_violation()?;
-        (v + h * g.dot(self.relative_omega()) > 0.0)
-            .then(|| Force::Along(Along::about(g, -limits.stiffness * v, limits.stiffness, limits.damping)))
-    }
-
-    /// The limit of the position along X, when it acts within `h`.
-    pub fn slide_limit(&self, h: f64) -> Option<Force> {
-        let limits = &self.joint.limits;
-        let range = limits.slide?;
-        let (s, a, b) = self.slide(0);
-        let v = violation(range, s, self.rate(a, b), h)?;
-        let (stiffness, damping) = (limits.slide_stiffness, limits.slide_damping);
-        Some(Force::Along(Along { a, b, force: -stiffness * v, stiffness, damping }))
+    /// Calls `visit` for every limit that is passed, by how much, with the rows along which that grows.
+    pub(crate) fn passed(&self, mut visit: impl FnMut(f64, (Twist, Twist))) {
+        self.stops(|stop| {
+            if stop.gap < 0.0 {
+                visit(-stop.gap, (stop.a * -1.0, stop.b * -1.0));
+            }
+        });
     }
 
     /// What a motor moves, the angle of a hinge \[rad\] or the position of a slider \[m\], with its rows.
@@ -549,48 +463,18 @@ impl<'m> JointView<'m> {
     }
 
     /// The motor. Its law is implicit while the torque it would have at the end of `h` is within the clamp.
-    pub fn motor(&self, input: &JointInput, (ks, kc): (f64, f64), h: f64, derivatives: Derivatives) -> Option<Force> {
+    pub fn motor(&self, input: &Input, own: &JointInput, h: f64, derivatives: Derivatives) -> Option<Force> {
         let motor = self.joint.motor.as_ref()?;
-        let (kp, kd, max) = (motor.stiffness * ks, motor.damping * kc, motor.max);
         if self.joint.mask.rotation() == RotationKind::Free {
-            return self.ball_motor(input, kp, kd, max, h, derivatives);
+            let (servo, target) = TurnServo::of(motor, input, own)?;
+            let (phi, omega) = (self.error_from(target), self.relative_omega());
+            let TurnTangent { torque, slope, damping } = servo.ahead(V3::splat(phi), V3::splat(omega), h);
+            let stiffness = rotation_spring(phi, slope, damping, derivatives).stiffness;
+            return Some(Force::Turning(Turning { torque: torque.lane(0), stiffness, damping }));
         }
         let (x, a, b) = self.motor_position()?;
-        // T = torque − kp (x − x*) − kd (ẋ − r*)
-        let (kp, kd, target, target_rate) = match input.servo {
-            Some(ServoTarget::Position { position, rate }) => (kp, kd, position, rate),
-            Some(ServoTarget::Rate(rate)) => (0.0, kd, x, rate),
-            Some(ServoTarget::Rotation(_)) | None => (0.0, 0.0, x, 0.0),
-        };
-        let rate = self.rate(a, b);
-        let predicted = input.torque - kp * (x + h * rate - target) - kd * (rate - target_rate);
-        Some(Force::Along(if predicted.abs() <= max {
-            let force = input.torque - kp * (x - target) + kd * target_rate;
-            Along { a, b, force, stiffness: kp, damping: kd }
-        } else {
-            Along { a, b, force: predicted.signum() * max, stiffness: 0.0, damping: 0.0 }
-        }))
-    }
-
-    /// `T = −kp φ − kd ω_rel` to a rotation of the child's frame in the parent's.
-    fn ball_motor(
-        &self,
-        input: &JointInput,
-        kp: f64,
-        kd: f64,
-        max: f64,
-        h: f64,
-        derivatives: Derivatives,
-    ) -> Option<Force> {
-        let Some(ServoTarget::Rotation(target)) = input.servo else { return None };
-        let (phi, omega) = (self.error_from(target), self.relative_omega());
-        let predicted = (phi + omega * h) * -kp - omega * kd;
-        let size = predicted.length();
-        Some(Force::Turning(if size <= max {
-            rotation_spring(phi, kp, kd, derivatives)
-        } else {
-            Turning { torque: predicted * (max / size), stiffness: DMat3::ZERO, damping: 0.0 }
-        }))
+        let law = Servo::of(motor, input, own).ahead(x, self.rate((a, b)), h);
+        Some(Force::Along(Along::new((a, b), law)))
     }
 
     /// Calls `visit` for every force of the joint; returns how many limits act.
@@ -609,39 +493,33 @@ impl<'m> JointView<'m> {
             self.slide_spring(k, scales).iter().for_each(&mut own);
         }
         if input.torques {
-            self.motor(joint, scales, h, derivatives).iter().for_each(|force| visit(Source::Motor(self.id), force));
-        }
-        if self.joint.limits.are_hard() {
-            return 0; // rows of the solver, not forces: see `stops`
+            self.motor(input, joint, h, derivatives).iter().for_each(|force| visit(Source::Motor(self.id), force));
         }
         let mut acting = 0;
-        for limit in [self.angle_limit(h), self.swing_limit(h), self.slide_limit(h)].into_iter().flatten() {
-            visit(Source::Limit(self.id), &limit);
-            acting += 1;
-        }
+        self.limits(|law, x, rows| {
+            let (tangent, on) = law.ahead(x, self.rate(rows), h);
+            if on > 0.0 {
+                visit(Source::Limit(self.id), &Force::Along(Along::new(rows, tangent)));
+                acting += 1;
+            }
+        });
         acting
     }
 
     /// Energy of the joint's springs and limits \[J\].
-    fn energy(&self, (ks, _): (f64, f64)) -> f64 {
-        let Joint { mask, rotation_spring, slide_spring, limits, .. } = self.joint;
-        let turned = match mask.rotation() {
+    fn energy(&self, scales: (f64, f64)) -> f64 {
+        let Joint { mask, slide_spring, .. } = self.joint;
+        let law = self.turning_law(scales);
+        let mut energy = match mask.rotation() {
             RotationKind::Held => 0.0,
-            RotationKind::Axis(i) => (self.angle - self.rest_angle(i)).powi(2),
-            RotationKind::Free | RotationKind::Cardan(_) => self.error_from(rotation_spring.rest).length_squared(),
+            RotationKind::Axis(_) => law.at(self.angle).energy,
+            RotationKind::Free | RotationKind::Cardan(_) => law.at_turn(V3::splat(self.error_from_rest())).0,
         };
-        let slid: f64 = (0..3)
-            .filter(|&k| !mask.holds_translation(k))
-            .map(|k| (self.slide(k).0 - slide_spring.rest[k]).powi(2))
-            .sum();
-        let springs = 0.5 * ks * (rotation_spring.stiffness * turned + slide_spring.stiffness * slid);
-        if limits.are_hard() {
-            return springs;
+        for k in (0..3).filter(|&k| !mask.holds_translation(k)) {
+            energy += Spring::sliding(slide_spring, k, scales).at(self.slide(k).0).energy;
         }
-        let angle = limits.angle.map_or(0.0, |r| r.excess(self.angle));
-        let swing = self.swing_violation().map_or(0.0, |(v, _)| v.max(0.0));
-        let slide = limits.slide.map_or(0.0, |r| r.excess(self.slide(0).0));
-        springs + 0.5 * (limits.stiffness * (angle * angle + swing * swing) + limits.slide_stiffness * slide * slide)
+        self.limits(|law, x, _| energy += law.at(x).energy);
+        energy
     }
 
     /// Calls `visit` for every end of the joint's ranges that is there, whether reached or not.
@@ -652,7 +530,6 @@ impl<'m> JointView<'m> {
                 visit(Stop { joint: self.id, child: self.joint.child, parent: self.joint.parent, place, gap, a, b });
             }
         };
-        let turning = |g: DVec3| (Twist::new(DVec3::ZERO, g), Twist::new(DVec3::ZERO, -g));
         if let (Some(range), Some(g)) = (limits.angle, self.angle_direction()) {
             let ((a, b), (a_back, b_back)) = (turning(g), turning(-g));
             see(StopPlace::AngleMin, self.angle - range.min, a, b);
@@ -708,18 +585,6 @@ pub struct Stop {
 pub fn stops(model: &Model, state: &State, mut visit: impl FnMut(Stop)) {
     for &id in model.hard_limits() {
         JointView::new(model, state, id).stops(&mut visit);
-    }
-}
-
-/// By how much `x` is beyond the end of `range` that it will pass within `h`; negative before it gets there.
-fn violation(range: Range, x: f64, rate: f64, h: f64) -> Option<f64> {
-    let predicted = x + h * rate;
-    if predicted > range.max {
-        Some(x - range.max)
-    } else if predicted < range.min {
-        Some(x - range.min)
-    } else {
-        None
     }
 }
 
@@ -881,12 +746,10 @@ mod tests {
             for k in 0..8 {
                 let (axis, twist) = (0.3 + 0.8 * f64::from(k), 0.7 * f64::from(k) - 2.0);
                 let q_a = q_b * exp(DVec3::new(0.0, axis.cos(), axis.sin()) * t) * exp(DVec3::X * twist);
-                let direction = |q_a: DQuat, q_b: DQuat| {
-                    let frames = (DMat3::from_quat(q_a), DMat3::from_quat(q_b));
-                    swing_direction(ellipse, q_b.conjugate() * q_a, frames.0, frames.1).unwrap().1
-                };
-                let frames = (DMat3::from_quat(q_a), DMat3::from_quat(q_b));
-                let h = swing_turning(ellipse, q_b.conjugate() * q_a, frames.0, frames.1);
+                let swing = |q_a: DQuat, q_b: DQuat| Swing::meaningful(q_b.conjugate() * q_a).unwrap();
+                let direction = |q_a: DQuat, q_b: DQuat| q_b * swing(q_a, q_b).violation(ellipse).1.lane(0);
+                let frame = DMat3::from_quat(q_b);
+                let h = frame * swing(q_a, q_b).turning(ellipse) * frame.transpose();
                 let step = 2e-5 * t.sin();
                 for rho in DVec3::AXES {
                     let (e, back) = (exp(rho * step), exp(-rho * step));
@@ -1256,16 +1119,28 @@ mod tests {
         let axis = JointView::new(&model, &state, JointId(0)).frame_a.col(0);
         state.bodies[1].velocity.angular = axis * 2.0;
         let view = JointView::new(&model, &state, JointId(0));
-        assert!(view.angle_limit(0.04).is_none());
-        let Some(Force::Along(limit)) = view.angle_limit(0.06) else { panic!("0.8 + 0.06 · 2 is beyond 0.9") };
-        assert!((limit.force - 100.0 * 0.1).abs() < 1e-12, "pulls to the limit it is about to reach");
+        let input = Input::default();
+        let limit = |h: f64| {
+            let mut found = None;
+            view.forces(&input, &JointInput::default(), h, Derivatives::Symmetric, |source, force| {
+                if let (Source::Limit(_), Force::Along(f)) = (source, force) {
+                    found = Some(*f);
+                }
+            });
+            found
+        };
+        assert!(limit(0.04).is_none());
+        let limit = limit(0.06).expect("0.8 + 0.06 · 2 is beyond 0.9");
+        // At 0.02 beyond the end, where it has set in: k (v − w/2).
+        assert!((limit.force - 100.0 * (0.1 + 0.01)).abs() < 1e-12, "pulls to the limit it is about to reach");
+        assert!((limit.stiffness - 100.0).abs() < 1e-10);
 
         let servo = |position, torque| JointInput {
             servo: Some(ServoTarget::Position { position, rate: 0.5 }),
             torque,
             ..JointInput::default()
         };
-        let motor = |input: JointInput| match view.motor(&input, (1.0, 1.0), 0.1, Derivatives::Symmetric) {
+        let motor = |own: JointInput| match view.motor(&input, &own, 0.1, Derivatives::Symmetric) {
             Some(Force::Along(f)) => f,
             other => panic!("{other:?}"),
         };

@@ -1,6 +1,7 @@
 //! The input of a step: everything that may differ from step to step. What is not here cannot change during a run.
 
 use crate::control::Control;
+use crate::maths::rotation::exp;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Model, ServoTarget};
 use crate::skin::{Ball, Grab, SkinSettings};
@@ -229,6 +230,32 @@ impl Input {
         self.grabs.clone_from(grabs);
         self.obstacles.clone_from(obstacles);
         self.control.copy_from(control);
+    }
+
+    /// Whether any target of a drag, tracker or servo moves during the step.
+    pub(crate) fn moves(&self) -> bool {
+        self.drags.iter().any(|drag| drag.target_velocity != DVec3::ZERO)
+            || self.targets.iter().flatten().any(|target| target.velocity != Twist::ZERO)
+            || self
+                .joints
+                .iter()
+                .any(|own| matches!(own.servo, Some(ServoTarget::Position { rate, .. }) if rate != 0.0))
+    }
+
+    /// Puts the targets of drags, trackers and servos, which are those of the step's end, back to where they are so long before it.
+    pub(crate) fn go_back(&mut self, by: f64) {
+        for drag in &mut self.drags {
+            drag.target -= drag.target_velocity * by;
+        }
+        for target in self.targets.iter_mut().flatten() {
+            target.pose.translation -= target.velocity.linear * by;
+            target.pose.rotation = exp(target.velocity.angular * -by) * target.pose.rotation;
+        }
+        for own in &mut self.joints {
+            if let Some(ServoTarget::Position { position, rate }) = &mut own.servo {
+                *position -= *rate * by;
+            }
+        }
     }
 
     /// One joint's input.

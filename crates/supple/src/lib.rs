@@ -61,7 +61,7 @@ pub use scenes::{Ending, Motion, Scene, SceneError};
 pub use skin::{PoseMap, Skin, SkinBone, SkinMaterial, SkinSettings, SkinSpec};
 pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, ContactLaw, Impulse, Reduced, Solver, Tree, TreeScheme};
-pub use step::{Cause, CrowdError, Report, StepError, Trouble, Work, assemble, step, step_crowd};
+pub use step::{Cause, CrowdError, Report, Rules, StepError, StepRule, Trouble, Work, assemble, step, step_crowd};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 pub use watch::{Stage, StageNanos, Watch};
 

@@ -3,6 +3,7 @@
 use crate::forces;
 use crate::input::Input;
 use crate::maths::rotation::turned_inertia;
+use crate::model::laws::{Servo, TurnServo};
 use crate::model::{Body, BodyState, JointId, Model, NodeState, ServoTarget, State};
 use glam::DVec3;
 
@@ -87,29 +88,23 @@ pub fn motor_work(model: &Model, input: &Input, before: &State, after: &State) -
     let mut work = 0.0;
     for (k, joint) in model.joints().iter().enumerate() {
         let Some(motor) = joint.motor else { continue };
-        let own = input.joint(k);
-        let (ks, kc) = input.scales(&own);
-        let (kp, kd) = (motor.stiffness * ks, motor.damping * kc);
+        let mut own = input.joint(k);
         let [first, last] = [before, after].map(|state| forces::JointView::new(model, state, JointId(k as u32)));
-        if let Some(ServoTarget::Rotation(target)) = own.servo {
+        if let Some((servo, target)) = TurnServo::of(&motor, input, &own) {
             let (first, last) = (first.error_from(target), last.error_from(target));
             let moved = (last - first).length();
-            let done = -0.5 * kp * (last.length_squared() - first.length_squared()) - kd * moved * moved / h;
+            let given_up = first.length_squared() - last.length_squared();
+            let done = 0.5 * servo.stiffness * given_up - servo.damping * moved * moved / h;
             let most = motor.max * moved;
             work += done.clamp(-most, most);
             continue;
         }
         let (Some((first, ..)), Some((last, ..))) = (first.motor_position(), last.motor_position()) else { continue };
         let (middle, moved) = (0.5 * (first + last), last - first);
-        let integral = motor.integral * ks * before.joints[k].integral;
-        let torque = match own.servo {
-            Some(ServoTarget::Position { position, rate }) => {
-                own.torque + integral - kp * (middle - position) - kd * (moved / h - rate)
-            }
-            Some(ServoTarget::Rate(rate)) => own.torque - kd * (moved / h - rate),
-            Some(ServoTarget::Rotation(_)) | None => own.torque,
-        };
-        work += torque.clamp(-motor.max, motor.max) * moved;
+        if let Some(ServoTarget::Position { .. }) = own.servo {
+            own.torque += motor.integral * input.scales(&own).0 * before.joints[k].integral;
+        }
+        work += Servo::of(&motor, input, &own).torque(middle, moved / h) * moved;
     }
     work
 }

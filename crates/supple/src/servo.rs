@@ -15,29 +15,29 @@ pub(crate) fn any_integral(model: &Model) -> bool {
     model.joints().iter().any(|j| j.motor.is_some_and(|m| m.integral > 0.0))
 }
 
-/// The joints whose integral acts: motor, gain with its scale, target.
-fn governed<'a>(model: &'a Model, input: &'a Input) -> impl Iterator<Item = (usize, Motor, f64, f64)> + 'a {
-    model.joints().iter().enumerate().filter_map(|(k, joint)| {
-        let motor = joint.motor.filter(|m| m.integral > 0.0)?;
-        let own = input.joint(k);
-        let Some(ServoTarget::Position { position, .. }) = own.servo else { return None };
-        let gain = (motor.integral * input.scales(&own).0).min(f64::MAX);
-        (gain > 0.0).then_some((k, motor, gain, position))
-    })
+/// Motor, gain with its scale, and target of a joint whose integral acts.
+fn governor(model: &Model, input: &Input, k: usize) -> Option<(Motor, f64, f64)> {
+    let motor = model.joints()[k].motor.filter(|m| m.integral > 0.0)?;
+    let own = input.joint(k);
+    let Some(ServoTarget::Position { position, .. }) = own.servo else { return None };
+    let gain = (motor.integral * input.scales(&own).0).min(f64::MAX);
+    (gain > 0.0).then_some((motor, gain, position))
 }
 
-/// Makes `governed` the input with the torques of the integrals. Allocates nothing once its lists have their size.
-pub(crate) fn govern(model: &Model, input: &Input, state: &State, with: &mut Input) {
-    with.copy_from(input);
-    for (k, motor, gain, _) in governed(model, input) {
-        let torque = (gain * state.joints[k].integral).clamp(-motor.max, motor.max);
-        with.joint_mut(model, k).torque += torque;
+/// Adds the torques of the integrals to an input.
+pub(crate) fn govern(model: &Model, state: &State, input: &mut Input) {
+    for k in 0..model.joints().len() {
+        if let Some((motor, gain, _)) = governor(model, input, k) {
+            let torque = (gain * state.joints[k].integral).clamp(-motor.max, motor.max);
+            input.joint_mut(model, k).torque += torque;
+        }
     }
 }
 
 /// The integrals after a part `h`, at the poses of its end.
 pub(crate) fn advance(model: &Model, input: &Input, h: f64, state: &mut State) {
-    for (k, motor, gain, target) in governed(model, input) {
+    for k in 0..model.joints().len() {
+        let Some((motor, gain, target)) = governor(model, input, k) else { continue };
         let view = JointView::new(model, state, JointId(k as u32));
         let Some((x, ..)) = view.motor_position() else { continue };
         let most = motor.max / gain;

@@ -332,7 +332,11 @@ fn limits_give_way_by_force_over_stiffness() {
     let hinge = on_world(JointMask::HINGE, DVec3::ZERO, |j| j.axis(DVec3::X).limits(limits));
     let slide = Limits { slide: Some(Range::new(-0.1, 0.2)), angle: None, ..limits };
     let slider = on_world(JointMask::PRISMATIC, DVec3::ZERO, |j| j.axis(DVec3::X).limits(slide));
-    for (push, end, slide_end) in [(4.0, 0.5, 0.2), (-4.0, -0.3, -0.1), (40.0, 0.5, 0.2)] {
+    // Beyond the width w over which it sets in the law is k (v − w/2): it gives way by force over stiffness and half of w, which is a thousandth of the
+    // slider's range.
+    let (half, slide_half) = (0.5 * Limits::WIDTH, 0.5e-3 * 0.3);
+    for (push, end, slide_end) in [(4.0f64, 0.5, 0.2), (-4.0, -0.3, -0.1), (40.0, 0.5, 0.2)] {
+        let (end, slide_end) = (end + half * push.signum(), slide_end + slide_half * push.signum());
         for dt in [1.0 / 30.0, 1.0 / 240.0] {
             let mut input = weightless(dt);
             input.wrenches = vec![(BodyId(0), Wrench::new(DVec3::X * push, DVec3::X * push))];
@@ -381,10 +385,11 @@ fn a_ball_pulled_sideways_stops_at_its_ellipse() {
             around.to_degrees(),
             torque.length() / k
         );
-        assert!(v > 0.0 && v <= torque.length() / k + 1e-9, "{around}: violation {v}, torque {torque}");
-        // At rest the limit's torque k v g is that of the pull.
+        let half = 0.5 * Limits::WIDTH;
+        assert!(v > 0.0 && v <= torque.length() / k + half + 1e-9, "{around}: violation {v}, torque {torque}");
+        // At rest the limit's torque F(v) g is that of the pull.
         let (v, g) = JointView::new(&model, &state, JointId(0)).swing_violation().unwrap();
-        let left = torque - g * (k * v);
+        let left = torque + g * limits.swing_law().unwrap().force(v, 0.0);
         let left = left.reject_from_normalized(along);
         assert!(left.length() < 1e-6 * torque.length(), "{around}: torque left over {left}");
     }

@@ -759,8 +759,11 @@ fn hold_a_torque(gravity: DVec3) {
     let torque = 3.0;
     for k in [50.0, 1e3, 1e4] {
         let beyond = torque / k;
-        let rest =
-            if beyond > 0.5 * chaos::RAMP { beyond + 0.5 * chaos::RAMP } else { (2.0 * chaos::RAMP * beyond).sqrt() };
+        let rest = if beyond > 0.5 * Limits::WIDTH {
+            beyond + 0.5 * Limits::WIDTH
+        } else {
+            (2.0 * Limits::WIDTH * beyond).sqrt()
+        };
         for rate in [30.0, 240.0] {
             let limits = Limits {
                 angle: Some(Range::new(-0.5, 0.4)),
@@ -849,7 +852,7 @@ fn limp_chains_with_limits_stay_bounded() {
                 counts.mean()
             );
             // The energy at the bottom is 1.96 kg · 9.81 · 1 m = 19 J, in one limit ½k v²: v < √(2 · 19/k) + the ramp.
-            assert!(bent < 0.3 + (38.0 / k).sqrt() + chaos::RAMP, "bent to {bent}");
+            assert!(bent < 0.3 + (38.0 / k).sqrt() + Limits::WIDTH, "bent to {bent}");
             assert!(gain < 1e-3, "gain {gain:e}"); // the slack of one part
             assert!(counts.gap < 1e-9);
         }

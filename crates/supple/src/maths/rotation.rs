@@ -8,11 +8,18 @@
 //! ```
 //! Along the axis the derivative is 1 at every angle; equation 7 of the paper has φ/sin φ there (`docs/papers.md`).
 
+use super::small::Q;
 use glam::{DMat3, DQuat, DVec3};
+use std::f64::consts::TAU;
 
 /// The cross-product matrix: `skew(a) b = a × b`.
 pub fn skew(a: DVec3) -> DMat3 {
     DMat3::from_cols(DVec3::new(0.0, a.z, -a.y), DVec3::new(-a.z, 0.0, a.x), DVec3::new(a.y, -a.x, 0.0))
+}
+
+/// `a bᵀ`.
+pub fn outer(a: DVec3, b: DVec3) -> DMat3 {
+    DMat3::from_cols(a * b.x, a * b.y, a * b.z)
 }
 
 /// The rotation by the vector `phi` \[rad\].
@@ -37,6 +44,25 @@ pub fn log(q: DQuat) -> DVec3 {
     let (v, w) = if q.w < 0.0 { (-v, -q.w) } else { (v, q.w) };
     let s = v.length();
     if s < 1e-8 { v * (2.0 / w * (1.0 - (s / w).powi(2) / 3.0)) } else { v * (2.0 * s.atan2(w) / s) }
+}
+
+/// [`log`] by a polynomial: as exact, and no call of a library.
+#[inline(always)]
+pub(crate) fn fast_log(q: DQuat) -> DVec3 {
+    let g = Q::<f64>::splat(q).half_angle_over_sine();
+    DVec3::new(q.x, q.y, q.z) * (2.0 * g).copysign(q.w)
+}
+
+/// Of the rotation vectors of one rotation, whose `short` one is given, the one nearest `last`: up to within a radian of a whole turn. Far from half a turn
+/// there is no choice, unless a whole turn was made at once.
+#[inline(always)]
+pub(crate) fn turn_near(short: DVec3, last: DVec3) -> DVec3 {
+    let length = short.length();
+    if length < 1.0 {
+        return short;
+    }
+    let long = short * (1.0 - TAU / length);
+    if (long - last).length_squared() < (short - last).length_squared() { long } else { short }
 }
 
 /// `γ(t) = (t/2) cot(t/2)` and `(1 − γ)/t²`.
@@ -75,11 +101,13 @@ pub fn log_derivative(phi: DVec3) -> DMat3 {
     DMat3::IDENTITY - k * 0.5 + k * k * c
 }
 
-/// The symmetric part `S = ½(G + Gᵀ) = γ I + (1−γ) u uᵀ`: positive semidefinite up to half a turn.
+/// The symmetric part `S = ½(G + Gᵀ) = γ I + (1−γ) u uᵀ`. Beyond half a turn, where γ is negative, it is taken as 0: what is left is positive semidefinite.
 pub fn log_derivative_symmetric(phi: DVec3) -> DMat3 {
     let (gamma, c) = gamma(phi.length());
-    let outer = DMat3::from_cols(phi * phi.x, phi * phi.y, phi * phi.z);
-    DMat3::from_diagonal(DVec3::splat(gamma)) + outer * c
+    if gamma < 0.0 {
+        return outer(phi, phi) / phi.length_squared();
+    }
+    DMat3::from_diagonal(DVec3::splat(gamma)) + outer(phi, phi) * c
 }
 
 /// `inertia` turned from body axes to world axes: `R I Rᵀ`.

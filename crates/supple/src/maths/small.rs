@@ -8,7 +8,7 @@
 //! both analytic in `1 − w` on \[0, 1\]; fitted at Chebyshev nodes, relative error 2e-16 and 1.3e-15.
 
 use super::lanes::Real;
-use glam::{DQuat, DVec3};
+use glam::{DMat3, DQuat, DVec3};
 use std::ops::{Add, Neg, Sub};
 
 /// A vector.
@@ -357,6 +357,13 @@ impl<T: Real> S3<T> {
             1 => v3(self.xy, self.yy, self.yz),
             _ => v3(self.xz, self.yz, self.zz),
         }
+    }
+}
+
+impl S3<f64> {
+    /// As a matrix.
+    pub fn matrix(&self) -> DMat3 {
+        DMat3::from_cols(self.row(0).lane(0), self.row(1).lane(0), self.row(2).lane(0))
     }
 }
 

@@ -29,7 +29,7 @@
 //! To first order about a closed joint they are the rows above (the three of a weld: the same space).
 
 use super::{BodyId, Limits, Motor, RotationSpring, SlideSpring};
-use crate::maths::rotation::{log, log_derivative};
+use crate::maths::rotation::{fast_log, log, log_derivative};
 use crate::maths::{Pose, Twist};
 use glam::{DMat3, DQuat, DVec3};
 
@@ -514,6 +514,14 @@ impl Joint {
             }
             _ => None,
         }
+    }
+
+    /// The rotation vector by which a child on a spring of more than one rotation is turned from rest, the short way round, in the parent's axes \[rad\].
+    pub(crate) fn turns_from_rest(&self, relative: DQuat) -> Option<DVec3> {
+        let spring = &self.rotation_spring;
+        let turns = matches!(self.mask.rotation(), RotationKind::Free | RotationKind::Cardan(_));
+        let springs = turns && (spring.stiffness > 0.0 || spring.damping > 0.0);
+        springs.then(|| self.parent_from_joint.rotation * fast_log(relative * spring.rest.conjugate()))
     }
 
     /// The angle about [`turning_axis`](Self::turning_axis), of all its values the one nearest `last` \[rad\].

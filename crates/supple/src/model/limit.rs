@@ -1,7 +1,12 @@
 //! Joint limits: one-sided implicit springs, or hard stops.
 //!
-//! A soft limit is a potential `½ k v²` of its violation `v > 0`; the torque is its exact gradient. A hard one lets nothing pass:
-//! a one-sided row that pushes with whatever force it takes, and never pulls.
+//! A soft limit pushes back by the law of [`Limit`](super::laws::Limit) once it is passed; the torque is the exact gradient of an energy. A hard one lets nothing
+//! pass: a one-sided row that pushes with whatever force it takes, and never pulls.
+
+use crate::maths::lanes::Real;
+use crate::maths::rotation::outer;
+use crate::maths::small::{Q, V3, v3};
+use glam::{DMat3, DQuat, DVec3};
 
 /// A closed interval \[rad or m\].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,20 +44,141 @@ impl SwingEllipse {
     ///
     /// On the ellipse the gradient points along that of `ρ`, which is the direction of the limit's torque.
     pub fn violation(&self, s1: f64, s2: f64) -> (f64, [f64; 2]) {
-        let half_gradient = [s1 / self.about_y.powi(2), s2 / self.about_z.powi(2)];
-        let rho = s1 * half_gradient[0] + s2 * half_gradient[1];
-        let length = s1.hypot(s2);
-        if length < 1e-12 {
+        if s1 * s1 + s2 * s2 < 1e-24 {
             return (-self.about_y.min(self.about_z), [0.0, 0.0]);
         }
-        let root = rho.sqrt();
-        // dv = d|s| (1 − ρ^−½) + |s| ρ^−3/2 ½dρ
-        let (radial, across) = ((1.0 - 1.0 / root) / length, length / (rho * root));
-        (
-            length * (1.0 - 1.0 / root),
-            [radial * s1 + across * half_gradient[0], radial * s2 + across * half_gradient[1]],
-        )
+        let (v, _, gradient) = self.violated(s1, s2);
+        (v, gradient)
     }
+
+    /// Violation, length of the swing and gradient.
+    ///
+    /// ```text
+    /// dv = d|s| (1 − ρ^−½) + |s| ρ^−3/2 ½dρ
+    /// ```
+    #[inline(always)]
+    fn violated<T: Real>(&self, s1: T, s2: T) -> (T, T, [T; 2]) {
+        let tiny = T::splat(1e-24);
+        let (h1, h2) = (s1 * T::splat(self.about_y.powi(-2)), s2 * T::splat(self.about_z.powi(-2)));
+        let rho = s1.madd(h1, s2.madd(h2, tiny));
+        let length = s1.madd(s1, s2.madd(s2, tiny)).sqrt();
+        let inverse_root = rho.sqrt().recip();
+        let inside = T::splat(1.0) - inverse_root;
+        let (radial, across) = (inside * length.recip(), length * inverse_root * inverse_root * inverse_root);
+        (length * inside, length, [radial.madd(s1, across * h1), radial.madd(s2, across * h2)])
+    }
+}
+
+/// The swing of a ball: how its X axis is turned away from the parent's, in the parent's joint frame.
+///
+/// The swing is the rotation vector `σ = t w`, `w ⟂ X`; it carries X to the child's axis `a = cos t X + sin t w × X`. From `ȧ = ω × a` with ω the
+/// relative angular velocity:
+///
+/// ```text
+/// ṫ = w·ω                                                                                             (1)
+/// ẇ = ψ̇ X × w,   sin t ψ̇ = w·ȧ = ω·(a × w)                                                            (2)
+/// v̇ = n·σ̇ = n·(ṫ w + t ẇ),   n = (0, v_1, v_2),   v_i = ∂v/∂s_i                                       (3)
+/// g = w (w·n) + (t/sin t) ((X × w)·n) (a × w)                                  by (1), (2) in (3)
+/// ```
+/// for any function v of the two angles: `v̇ = g·ω`. There is no direction without swing, or at half a turn of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Swing<T> {
+    /// σ, about Y and Z \[rad\].
+    pub angles: [T; 2],
+    /// Cosine of t/2.
+    half_cosine: T,
+    /// t/sin t
+    stretch: T,
+    /// a
+    axis: V3<T>,
+}
+
+impl<T: Real> Swing<T> {
+    /// Of the child's joint frame in the parent's.
+    #[inline(always)]
+    pub fn of(relative: Q<T>) -> Swing<T> {
+        let Q { w, v } = relative;
+        let half_cosine = w.madd(w, v.x.madd(v.x, T::splat(1e-24))).sqrt();
+        let s = half_cosine.recip();
+        let (cosine, sine) = (w * s, v.x * s);
+        // The swing's quaternion is (half_cosine, 0, y, z).
+        let (y, z) = (sine.nmadd(v.z, cosine * v.y), sine.madd(v.y, cosine * v.z));
+        let g = Q { w: half_cosine.min(T::splat(1.0)), v: V3::zero() }.half_angle_over_sine();
+        let (two, c) = (T::splat(2.0), half_cosine + half_cosine);
+        let axis = v3(two.madd(half_cosine * half_cosine, T::splat(-1.0)), c * z, -(c * y));
+        Swing { angles: [two * g * y, two * g * z], half_cosine, stretch: g * s, axis }
+    }
+
+    /// Violation of an ellipse and the direction g in which it grows.
+    #[inline(always)]
+    pub fn violation(&self, ellipse: SwingEllipse) -> (T, V3<T>) {
+        let [s1, s2] = self.angles;
+        let (v, length, slope) = ellipse.violated(s1, s2);
+        (v, self.direction(length, slope))
+    }
+
+    /// g of a function of the angles with these derivatives; `length` is t.
+    #[inline(always)]
+    fn direction(&self, length: T, [v1, v2]: [T; 2]) -> V3<T> {
+        let inverse = length.recip();
+        let (w1, w2) = (self.angles[0] * inverse, self.angles[1] * inverse);
+        let w = v3(T::zero(), w1, w2);
+        let (along, around) = (w1.madd(v1, w2 * v2), w1.madd(v2, -(w2 * v1)));
+        w.scale(along) + self.axis.cross(w).scale(self.stretch * around)
+    }
+}
+
+impl Swing<f64> {
+    /// Of the child's joint frame in the parent's; none where there is no direction.
+    pub fn meaningful(relative: DQuat) -> Option<Swing<f64>> {
+        let swing = Swing::of(Q::splat(relative));
+        let [s1, s2] = swing.angles;
+        (s1 * s1 + s2 * s2 > 1e-18 && swing.half_cosine > 1e-6).then_some(swing)
+    }
+
+    /// What is left of the swing in an ellipse's narrower direction, `(1 − r) min(α, β)` with `r² = s₁²/α² + s₂²/β²`, and the direction in which it shrinks. It is zero
+    /// where the violation is; but its slope is no larger than 1 without swing too, where that of the violation has no bound, so that it tells how soon the
+    /// limit is reached.
+    pub(crate) fn left(&self, SwingEllipse { about_y, about_z }: SwingEllipse) -> (f64, DVec3) {
+        let [s1, s2] = self.angles;
+        let (x, y) = (s1 / about_y, s2 / about_z);
+        let (r, narrow) = ((x * x + y * y).sqrt(), about_y.min(about_z));
+        let slope = [x / about_y, y / about_z].map(|x| x * narrow / r);
+        ((1.0 - r) * narrow, self.direction((s1 * s1 + s2 * s2).sqrt(), slope).lane(0))
+    }
+
+    /// How the direction g of the violation turns with a: `δg = H (ρ_a − ρ_b) + ρ_b × g`, all in the parent's joint frame.
+    ///
+    /// In polar coordinates of the swing, `(s1, s2) = t (cos θ, sin θ)`, the violation is `v = t − 1/κ`, `κ² = cos²θ/α² + sin²θ/β²`. With
+    /// the unit vectors w along the swing's axis, `e = a×w`, `f = X×w` and `μ = dv/dθ = κ'/κ²`:
+    ///
+    /// ```text
+    /// g = w + e μ/sin t      δt = w·ρ      δθ = e·ρ/sin t      δw = f δθ      δe = a δt − w cos t δθ
+    /// H = (a − e cot t) μ/sin t wᵀ + (f − w μ cot t + e μ'/sin t)/sin t eᵀ
+    /// ```
+    pub(crate) fn turning(&self, ellipse: SwingEllipse) -> DMat3 {
+        let [s1, s2] = self.angles;
+        let t = (s1 * s1 + s2 * s2).sqrt();
+        let (cosine, sine) = (s1 / t, s2 / t);
+        let (a, w) = (self.axis.lane(0), DVec3::new(0.0, cosine, sine));
+        let (e, f) = (a.cross(w), DVec3::new(0.0, -sine, cosine));
+        let (alpha, beta) = (ellipse.about_y.powi(-2), ellipse.about_z.powi(-2));
+        let squared = cosine * cosine * alpha + sine * sine * beta;
+        let cube = squared * squared.sqrt();
+        let across = (beta - alpha) * cosine * sine;
+        let mu = across / cube;
+        let mu_slope = ((beta - alpha) * (cosine * cosine - sine * sine) - 3.0 * across * across / squared) / cube;
+        let (sine_t, cosine_t) = (t / self.stretch, a.x);
+        let by_t = (a - e * (cosine_t / sine_t)) * (mu / sine_t);
+        let by_angle = (f - w * (mu * cosine_t / sine_t) + e * (mu_slope / sine_t)) / sine_t;
+        outer(by_t, w) + outer(by_angle, e)
+    }
+}
+
+/// The direction in which the twist of a ball grows, from the X axes of both its joint frames: `(a + b)/(1 + a·b)`, which has no meaning at half a turn of swing.
+#[inline(always)]
+pub(crate) fn twist_direction<T: Real>(a: V3<T>, b: V3<T>) -> V3<T> {
+    (a + b).scale((T::splat(1.0) + a.dot(b)).max(T::splat(1e-6)).recip())
 }
 
 /// Whether the ends of a joint's limits give.

@@ -7,6 +7,7 @@ pub mod coordinates;
 pub mod coupling;
 mod fingerprint;
 pub mod joint;
+pub mod laws;
 pub mod limit;
 pub mod obstacle;
 pub mod shape;
@@ -22,7 +23,7 @@ pub use builder::{
 pub use coordinates::Coordinates;
 pub use coupling::{Coupling, CouplingRow};
 pub use joint::{Joint, JointMask, RotationKind};
-pub use limit::{Limits, Range, Stops, SwingEllipse};
+pub use limit::{Limits, Range, Stops, Swing, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};

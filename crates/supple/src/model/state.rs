@@ -1,8 +1,9 @@
 //! The state: all that is needed to go on, nothing derived. A clone is a snapshot.
 
-use super::{Model, joint::Joint};
+use super::{JointId, Model, joint::Joint};
 use crate::contact::ContactKey;
 use crate::maths::fnv::Fnv;
+use crate::maths::rotation::turn_near;
 use crate::maths::{Pose, Twist};
 use glam::{DQuat, DVec3};
 
@@ -153,21 +154,37 @@ impl State {
         }
     }
 
-    /// Forgets what solvers keep of one step for the next.
+    /// Forgets what solvers keep of one step for the next, turns of balls included.
     pub fn forget(&mut self) {
         self.remembers = false;
-        self.contacts.clear();
-        for joint in &mut self.joints {
-            (joint.turn, joint.force) = (DVec3::ZERO, DVec3::ZERO);
-        }
+        self.forget_forces();
+        self.joints.iter_mut().for_each(|joint| joint.turn = DVec3::ZERO);
     }
 
-    /// Takes every joint's angle from the poses, the value nearest the present one: turns go on being counted. Solvers call it after
+    /// Forgets the forces of joints and contacts: first guesses, which only some methods keep.
+    pub(crate) fn forget_forces(&mut self) {
+        self.contacts.clear();
+        self.joints.iter_mut().for_each(|joint| joint.force = DVec3::ZERO);
+    }
+
+    /// Takes every joint's angle and turn from the poses, the values nearest the present ones: turns go on being counted. Solvers call it after
     /// moving the bodies.
     pub fn follow_turns(&mut self, model: &Model) {
         for (k, joint) in model.joints().iter().enumerate() {
-            self.joints[k].angle = joint.angle_near(self.relative_rotation(model, joint), self.joints[k].angle);
+            let relative = self.relative_rotation(model, joint);
+            let angle = joint.angle_near(relative, self.joints[k].angle);
+            let turn = match joint.turns_from_rest(relative) {
+                Some(short) => turn_near(short, self.turn_of(JointId(k as u32))),
+                None => DVec3::ZERO,
+            };
+            (self.joints[k].angle, self.joints[k].turn) = (angle, turn);
         }
+        self.remembers = true;
+    }
+
+    /// The turn of a joint from its spring's rest at the last pose it is remembered of; none remembered counts as none turned.
+    pub(crate) fn turn_of(&self, joint: JointId) -> DVec3 {
+        if self.remembers { self.joints[joint.index()].turn } else { DVec3::ZERO }
     }
 
     /// The rotation of a joint's child frame in its parent frame.

@@ -228,7 +228,7 @@ pub(crate) fn substep(
     }
     work.close(model, state);
     state.follow_turns(model);
-    state.forget();
+    state.forget_forces();
     let penetration = match settings.response {
         SkinResponse::Complementary => work.settle_vertices(skin, state, h),
         SkinResponse::Published => {

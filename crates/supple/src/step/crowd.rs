@@ -64,6 +64,7 @@ pub fn step_crowd(
         report.contacts = report.contacts.max(one.contacts);
         report.unconverged = report.unconverged.max(one.unconverged);
         report.max_penetration = report.max_penetration.max(one.max_penetration);
+        report.rules = report.rules.plus(one.rules);
         k += advanced;
     }
     Ok(report)
@@ -99,7 +100,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
         || touching
         || model.flesh().is_some()
         || model.skin().is_some()
-        || work.governed.is_some()
+        || work.integrals
         || !tree::goes_in_lanes(settings)
         || inputs[0].substeps > 1
         || work.model != model.fingerprint()

@@ -11,7 +11,7 @@ pub use assemble::assemble;
 pub use crowd::{CrowdError, step_crowd};
 pub(crate) use error::Failure;
 pub use error::StepError;
-pub use report::{Cause, Report, Trouble};
+pub use report::{Cause, Report, Rules, StepRule, Trouble};
 pub use work::Work;
 
 use crate::contact;
@@ -107,15 +107,22 @@ fn halves(
     Ok(report)
 }
 
-/// One part of a step, with the integrals of servos where there are any. On failure the state is that of the part's start.
+/// One part of a step, with what is asked of it: targets where they are at its end, and the integrals of servos. On failure the state is that of the part's
+/// start.
 fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
-    let Some(mut governed) = work.governed.take() else { return solve(model, input, span, state, work) };
-    servo::govern(model, input, state, &mut governed);
-    let done = solve(model, &governed, span, state, work);
-    work.governed = Some(governed);
-    if done.is_ok() {
-        servo::advance(model, input, span.h, state);
+    let moves = span.after > 0.0 && input.moves();
+    if !(moves || work.integrals) {
+        return solve(model, input, span, state, work);
     }
+    let mut asked = work.asked.take().unwrap_or_default();
+    asked.copy_from(input);
+    asked.go_back(if moves { span.after } else { 0.0 });
+    servo::govern(model, state, &mut asked);
+    let done = solve(model, &asked, span, state, work);
+    if done.is_ok() {
+        servo::advance(model, &asked, span.h, state);
+    }
+    work.asked = Some(asked);
     done
 }
 
@@ -175,7 +182,7 @@ fn solve_bodies(
             Ok(_) => state.last_dt = span.h,
             Err(_) => state.clone_from(&work.part_start),
         }
-        return done;
+        return done.map(|report| report.by(StepRule::Skin));
     }
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
@@ -184,15 +191,17 @@ fn solve_bodies(
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
-            impulse::substep(model, input, settings, part, (contacts, law), state, work)
+            Ok(impulse::substep(model, input, settings, part, (contacts, law), state, work)?.by(StepRule::Impulse))
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            assembly::substep(model, input, settings, part, (contacts, law), state, work)
+            Ok(assembly::substep(model, input, settings, part, (contacts, law), state, work)?.by(StepRule::Assembly))
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
-            reduced::substep(model, input, settings, part, contacts, state, work)
+            let report = reduced::substep(model, input, settings, part, contacts, state, work)?;
+            state.follow_turns(model);
+            Ok(report.by(StepRule::Reduced))
         }),
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide
@@ -201,8 +210,8 @@ fn solve_bodies(
     Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
 }
 
-/// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; what only solver
-/// `tree` remembers is forgotten.
+/// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; forces that only solver
+/// `tree` remembers are forgotten.
 fn restoring(
     state: &mut State,
     start: &mut State,
@@ -214,9 +223,7 @@ fn restoring(
         Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
     });
     match done {
-        Ok(_) => {
-            state.forget();
-        }
+        Ok(_) => state.forget_forces(),
         Err(_) => state.clone_from(start),
     }
     done

@@ -59,8 +59,84 @@ pub struct Report {
     pub flesh_touching: u32,
     /// What the control of the actuators did.
     pub control: ControlReport,
+    /// What its parts were done by.
+    pub rules: Rules,
     /// The worst that made the step divide itself, and where; none when every part went well at once.
     pub trouble: Option<Trouble>,
+}
+
+/// The rule by which a part of a step was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepRule {
+    /// The midpoint rule on bodies and joints at once: solver `tree` of a bare tree.
+    Midpoint,
+    /// Impulses of joints and contacts at both ends of a drift: solver `tree` with contacts, hard limits, loops, couplings, grips or flesh.
+    Rattle,
+    /// Backward Euler of skin and skeleton together.
+    Skin,
+    /// Solver `tree` as published, its blocks as printed, and its explicit form.
+    Published,
+    /// See [`StepRule::Published`].
+    Exact,
+    /// See [`StepRule::Published`].
+    Acceleration,
+    /// Solver `impulse`.
+    Impulse,
+    /// Solver `assembly`.
+    Assembly,
+    /// Solver `reduced`.
+    Reduced,
+}
+
+impl StepRule {
+    /// All, in the order of [`Rules`].
+    pub const ALL: [StepRule; 9] = [
+        StepRule::Midpoint,
+        StepRule::Rattle,
+        StepRule::Skin,
+        StepRule::Published,
+        StepRule::Exact,
+        StepRule::Acceleration,
+        StepRule::Impulse,
+        StepRule::Assembly,
+        StepRule::Reduced,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepRule::Midpoint => "midpoint",
+            StepRule::Rattle => "rattle",
+            StepRule::Skin => "skin",
+            StepRule::Published => "published",
+            StepRule::Exact => "exact",
+            StepRule::Acceleration => "acceleration",
+            StepRule::Impulse => "impulse",
+            StepRule::Assembly => "assembly",
+            StepRule::Reduced => "reduced",
+        }
+    }
+}
+
+/// How many parts of a step were done by each rule. Parts done by a fallback (the backward rule, the last resort) are not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules([u32; StepRule::ALL.len()]);
+
+impl Rules {
+    /// Parts done by this rule.
+    pub fn count(&self, rule: StepRule) -> u32 {
+        self.0[rule as usize]
+    }
+
+    /// The rules that did any part, and how many.
+    pub fn iter(&self) -> impl Iterator<Item = (StepRule, u32)> {
+        StepRule::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Rules) -> Rules {
+        Rules(std::array::from_fn(|k| self.0[k] + other.0[k]))
+    }
 }
 
 /// Why a part of a step was divided, and the body it lay at.
@@ -107,6 +183,18 @@ impl Report {
         self.flesh_touching = settled.touching;
     }
 
+    /// The same of parts that were done by this rule, but for those of its fallbacks.
+    pub(crate) fn by(self, rule: StepRule) -> Report {
+        let mut rules = Rules::default();
+        rules.0[rule as usize] = self.substeps.saturating_sub(self.backward_parts.max(self.resorts));
+        Report { rules, ..self }
+    }
+
+    /// The rule that did most parts of the step; none when fallbacks did all.
+    pub fn rule(&self) -> Option<StepRule> {
+        self.rules.iter().max_by_key(|(_, count)| *count).map(|(rule, _)| rule)
+    }
+
     /// Notes a trouble, unless a worse one is noted.
     pub(crate) fn note(&mut self, body: BodyId, cause: Cause) {
         self.trouble = Trouble::worse(self.trouble, Some(Trouble { body, cause }));
@@ -135,6 +223,7 @@ impl Report {
             contacts: self.contacts.max(later.contacts),
             unconverged: self.unconverged + later.unconverged,
             control: self.control.then(later.control),
+            rules: self.rules.plus(later.rules),
             ..later
         }
     }

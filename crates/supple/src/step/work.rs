@@ -28,8 +28,10 @@ pub struct Work {
     pub(super) saved: State,
     /// The state at the start of a part.
     pub(super) part_start: State,
-    /// The input of a part with what the integrals of servos add; `None` when no motor has an integral gain.
-    pub(super) governed: Option<Box<Input>>,
+    /// The input of a part, where it is not that of the step; made when it is first needed.
+    pub(super) asked: Option<Box<Input>>,
+    /// Whether any motor has an integral gain.
+    pub(super) integrals: bool,
     /// The fingerprint of the model it was made for.
     pub(super) model: u64,
 }
@@ -49,7 +51,8 @@ impl Work {
             skin: None,
             saved: model.start(),
             part_start: model.start(),
-            governed: servo::any_integral(model).then(Box::default),
+            asked: None,
+            integrals: servo::any_integral(model),
             model: model.fingerprint(),
         }
     }

@@ -3,9 +3,7 @@
 
 use super::Random;
 use glam::DVec3;
-use supple::maths::rotation::log;
 use supple::model::RotationKind;
-use supple::model::joint::{swing_twist, twist_angle};
 use supple::solver::Mode;
 use supple::*;
 
@@ -293,77 +291,11 @@ pub fn set_moving(model: &Model, state: &mut State, random: &mut Random, turning
     }
 }
 
-/// Width over which angular limits set in \[rad\], as the midpoint step has it.
-pub const RAMP: f64 = 0.02;
-
-fn ramp_energy(v: f64, k: f64, width: f64) -> f64 {
-    if v <= 0.0 {
-        0.0
-    } else if v < width {
-        k * v.powi(3) / (6.0 * width)
-    } else {
-        k * (0.5 * v * v - 0.5 * width * v + width * width / 6.0)
-    }
-}
-
-/// Kinetic and potential energy as the midpoint step means it: springs with the turns they remember, limits that set in
-/// smoothly. ([`measure::energy`] has limits of ½kv² and no turns.)
+/// Kinetic and potential energy, without what drags and trackers hold.
 pub fn energy(model: &Model, input: &Input, state: &State) -> (f64, f64) {
-    let whole = measure::energy(model, input, state);
-    let mut potential = whole.gravity;
-    let on = if input.torques { input.stiffness_scale } else { 0.0 };
-    for (k, joint) in model.joints().iter().enumerate() {
-        let scale = on * input.joint(k).stiffness_scale;
-        let relative = state.relative_rotation(model, joint);
-        let angle = joint.angle_near(relative, state.joints[k].angle);
-        let spring = &joint.rotation_spring;
-        let turned = match joint.mask.rotation() {
-            RotationKind::Held => 0.0,
-            RotationKind::Axis(axis) => (angle - twist_angle(spring.rest, axis) - spring.rest_turns).powi(2),
-            RotationKind::Free | RotationKind::Cardan(_) => {
-                let (f_a, f_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
-                let rest = f_b * spring.rest * f_a.conjugate();
-                let q_a = state.bodies[joint.child.index()].orientation;
-                let q_b = model.parent_pose(joint, state).rotation;
-                let short = log(q_b.conjugate() * q_a * rest.conjugate());
-                // The branch that the state remembers.
-                if state.remembers && spring.stiffness + spring.damping > 0.0 {
-                    let long = short * (1.0 - std::f64::consts::TAU / short.length().max(1e-9));
-                    let turn = state.joints[k].turn;
-                    let near = if (long - turn).length() < (short - turn).length() { long } else { short };
-                    near.length_squared()
-                } else {
-                    short.length_squared()
-                }
-            }
-        };
-        potential += 0.5 * spring.stiffness * scale * turned;
-        let a = state.bodies[joint.child.index()].pose();
-        let slide = joint.relative_translation(a, model.parent_pose(joint, state));
-        for axis in (0..3).filter(|&axis| !joint.mask.holds_translation(axis)) {
-            let spring = &joint.slide_spring;
-            potential += 0.5 * spring.stiffness * scale * (slide[axis] - spring.rest[axis]).powi(2);
-        }
-        let limits = &joint.limits;
-        if let Some(range) = limits.angle {
-            potential += ramp_energy(range.excess(angle).abs(), limits.stiffness, RAMP);
-        }
-        if let Some(ellipse) = limits.swing {
-            let (s1, s2, _) = swing_twist(relative);
-            potential += ramp_energy(ellipse.violation(s1, s2).0, limits.stiffness, RAMP);
-        }
-        if let Some(range) = limits.slide {
-            let width = (1e-3 * (range.max - range.min).abs().min(1.0)).max(1e-9);
-            potential += ramp_energy(range.excess(slide.x).abs(), limits.slide_stiffness, width);
-        }
-    }
-    for spring in model.anchor_springs() {
-        let a = state.bodies[spring.a.index()].pose().transform_point(spring.point_in_a);
-        let b =
-            spring.b.map_or(spring.point_in_b, |b| state.bodies[b.index()].pose().transform_point(spring.point_in_b));
-        potential += 0.5 * spring.stiffness * (a.distance(b) - spring.rest_length).powi(2);
-    }
-    (whole.kinetic, potential)
+    let alone = Input { drags: Vec::new(), targets: Vec::new(), ..input.clone() };
+    let whole = measure::energy(model, &alone, state);
+    (whole.kinetic, whole.gravity + whole.springs)
 }
 
 /// The kinds of stress, drawn from a seed: everything that may happen to a character in a few frames.

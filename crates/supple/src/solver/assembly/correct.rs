@@ -12,7 +12,7 @@ use super::rows::{Rows, Stop, world};
 use super::{Assembly, Cut, Linear};
 use crate::contact::Contact;
 use crate::contact::follow::Follow;
-use crate::forces::{self, Force, JointView};
+use crate::forces::{self, JointView};
 use crate::input::{Drive, Grip, Input};
 use crate::maths::rotation::{exp, log, turned_inertia};
 use crate::maths::{Pose, Twist};
@@ -544,19 +544,17 @@ impl Correction {
             let view = JointView::new(model, state, JointId(k as u32));
             let (a, b) = (joint.child.index(), joint.parent.map_or(world(model), |p| p.index()));
             let length = self.inertia.length(a, b);
-            let limits =
-                [(view.angle_limit(0.0), length), (view.swing_limit(0.0), length), (view.slide_limit(0.0), 1.0)];
-            for (limit, scale) in limits {
-                // Of the size `−k v` when passed by v.
-                let Some(Force::Along(f)) = limit else { continue };
-                if f.stiffness > 0.0 {
-                    let passed = -f.force / f.stiffness;
+            let limits = &joint.limits;
+            view.passed(|passed, (row_a, row_b)| {
+                let turns = row_a.linear == DVec3::ZERO;
+                let (scale, stiffness) = if turns { (length, limits.stiffness) } else { (1.0, limits.slide_stiffness) };
+                if limits.are_hard() || stiffness > 0.0 {
                     self.rows.between(a, b);
-                    self.rows.push(f.a, f.b, -passed, scale);
-                    measured.largest = measured.largest.max(passed.abs());
+                    self.rows.push(row_a, row_b, -passed, scale);
+                    measured.largest = measured.largest.max(passed);
                     measured.square += (passed * scale).powi(2);
                 }
-            }
+            });
         }
     }
 

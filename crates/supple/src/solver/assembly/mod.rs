@@ -336,7 +336,7 @@ pub(crate) fn assemble(
     let before = by_joint(correction);
     let outcome = assembled(model, grips, settings, state, correction);
     state.follow_turns(model);
-    state.forget();
+    state.forget_forces();
     AssemblyReport {
         error_before: outcome.before,
         error_after: outcome.after,

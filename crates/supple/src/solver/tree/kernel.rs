@@ -22,8 +22,10 @@ use super::plan::*;
 use crate::input::{Input, JointInput};
 use crate::maths::lanes::Real;
 use crate::maths::small::*;
+use crate::model::Swing;
 use crate::model::joint::{RotationKind, rotation_pairs};
-use crate::model::{Range, ServoTarget, SwingEllipse};
+use crate::model::laws::{Limit, Servo, Spring, Tangent, TurnServo, TurnTangent};
+use crate::model::limit::twist_direction;
 use glam::{DQuat, DVec3};
 
 /// Pose, velocity and turning angle of a node.
@@ -125,6 +127,8 @@ pub(crate) struct Passage<T> {
     pub(crate) c: V3<T>,
     /// Closing rate of the joint's rotation.
     pub(crate) e: V3<T>,
+    /// The turn of a spring at the start, in side b's axes, where it may be on either way round; else zero.
+    pub(crate) turn: V3<T>,
     pub(crate) factor: Factor<T>,
 }
 
@@ -223,6 +227,8 @@ pub(crate) struct Context<'a, T> {
     pub(crate) plan: &'a Plan,
     /// One input per lane.
     pub(crate) inputs: &'a [&'a Input],
+    /// By joint: its turn from rest at the last pose, in side b's axes; joints that do not wind have none.
+    pub(crate) turns: &'a [V3<T>],
     pub(crate) h: T,
     pub(crate) inverse_h: T,
     pub(crate) gravity: V3<T>,
@@ -232,12 +238,13 @@ pub(crate) struct Context<'a, T> {
 
 impl<'a, T: Real> Context<'a, T> {
     #[inline(always)]
-    pub(crate) fn new(plan: &'a Plan, inputs: &'a [&'a Input], h: f64) -> Self {
+    pub(crate) fn new(plan: &'a Plan, inputs: &'a [&'a Input], turns: &'a [V3<T>], h: f64) -> Self {
         let uniform = inputs.iter().all(|i| i.joints.is_empty());
         let neutral = JointInput::default();
         Context {
             plan,
             inputs,
+            turns,
             h: T::splat(h),
             inverse_h: T::splat(1.0 / h),
             gravity: v3(
@@ -287,6 +294,33 @@ struct Torque<T> {
 struct Pull<T> {
     k: T,
     tau: T,
+}
+
+impl<T: Real> Pull<T> {
+    /// `h²k + h c` and `h F` of a law's tangent.
+    #[inline(always)]
+    fn of(law: Tangent<T>, h: T) -> Pull<T> {
+        Pull { k: (law.slope * h).madd(h, law.damping * h), tau: law.force * h }
+    }
+
+    #[inline(always)]
+    fn plus(self, o: Pull<T>) -> Pull<T> {
+        Pull { k: self.k + o.k, tau: self.tau + o.tau }
+    }
+}
+
+impl<T: Real> Torque<T> {
+    /// A law on three rotations, where the logarithm has the symmetric derivative `s`.
+    #[inline(always)]
+    fn of(law: TurnTangent<T>, s: &S3<T>, h: T) -> Torque<T> {
+        Torque { k: s.madd(law.slope * h * h, &S3::identity_times(law.damping * h)), tau: law.torque.scale(h) }
+    }
+
+    /// With a law along one direction.
+    #[inline(always)]
+    fn plus(self, g: V3<T>, pull: Pull<T>) -> Torque<T> {
+        Torque { k: self.k.plus_outer(pull.k, g), tau: g.madd(pull.tau, self.tau) }
+    }
 }
 
 /// The way up at node `i`: assembles its body, eliminates it with its joint. Returns what goes to the parent.
@@ -348,7 +382,7 @@ pub(crate) fn ascend<T: Real>(
     let passed = match node.link {
         Link::Ball => {
             passage.c = gap.scale(if flipped { cx.inverse_h } else { -cx.inverse_h });
-            let mut torque = rotation_spring(cx, node, &sides);
+            let mut torque = rotation_spring(cx, node, &sides, &mut passage.turn);
             if node.flags & (LIMITS | MOTOR) != 0 {
                 ball_limits(cx, node, &sides, own.angle, &mut torque, limits);
                 ball_motor(cx, node, &sides, &mut torque);
@@ -384,7 +418,8 @@ pub(crate) fn ascend<T: Real>(
         Link::Floating => eliminate_floating(&body, &mut passage.factor),
         Link::General(_) => {
             let general = general.expect("a general link has a general factor");
-            let (c, e, passed) = general_link(cx, node, &sides, gap, flipped, own.angle, &body, general, limits);
+            let (c, e, passed) =
+                general_link(cx, node, &sides, gap, flipped, own.angle, &body, general, limits, &mut passage.turn);
             (passage.c, passage.e) = (c, e);
             passage.factor = Factor::General(node.general);
             passed
@@ -456,30 +491,63 @@ fn gyroscopic<T: Real>(i: &S3<T>, w: V3<T>, h: T) -> V3<T> {
 
 /// Spring and damper on three rotations: `K = h²k S + h c`, `τ = −h k φ`.
 #[inline(always)]
-fn rotation_spring<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>) -> Torque<T> {
+fn rotation_spring<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>, turn: &mut V3<T>) -> Torque<T> {
     if node.flags & SPRING == 0 {
         return Torque { k: S3::zero(), tau: V3::zero() };
     }
-    let (k_scale, c_scale) = cx.scales(node.joint);
-    let hk = T::splat(node.stiffness) * k_scale * cx.h;
-    let hc = T::splat(node.damping) * c_scale * cx.h;
+    let law = spring(cx, node);
     let error = sides.a.q.times(Q::splat(node.rest_inverse)).times(sides.b.q.conjugate());
-    let (phi, s) = error.log();
-    Torque { k: s.madd(hk * cx.h, &S3::identity_times(hc)), tau: phi.scale(-hk) }
+    let (mut phi, mut s) = error.log();
+    *turn = V3::zero();
+    // Within a radian of rest (cos ½) there is no choice.
+    if (T::splat(0.8775825618903728) - error.w.abs()).any_above(0.0) {
+        wind(sides.r_b.times(cx.turns[node.joint as usize]), &mut phi, &mut s);
+        *turn = sides.r_b.transpose_times(phi);
+    }
+    Torque::of(TurnTangent { torque: law.at_turn(phi).1, slope: law.stiffness, damping: law.damping }, &s, cx.h)
 }
 
-/// A one-sided limit of a coordinate with these excesses: adds `h²k + h c` and `−h k v` where it acts.
+/// Takes a rotation vector and its derivative the long way round where that is nearer the last one: [`turn_near`](crate::maths::rotation::turn_near) in lanes.
+/// Beyond half a turn the derivative is that along the vector alone, which is positive semidefinite.
+#[cold]
+#[inline(never)]
+fn wind<T: Real>(last: V3<T>, phi: &mut V3<T>, s: &mut S3<T>) {
+    let length = phi.dot(*phi).sqrt();
+    let u = phi.scale(length.max(T::splat(1e-9)).recip());
+    let (o, pi) = (T::zero(), T::splat(std::f64::consts::PI));
+    // |long − last|² < |short − last|²
+    let long = (length - T::splat(1.0)).if_positive(length - pi - last.dot(u), o);
+    let by = |x: T, wound: T| long.if_positive(wound, x);
+    let wound = u.scale(length - pi - pi);
+    *phi = v3(by(phi.x, wound.x), by(phi.y, wound.y), by(phi.z, wound.z));
+    let along = S3::zero().plus_outer(T::splat(1.0), u);
+    *s = S3 {
+        xx: by(s.xx, along.xx),
+        xy: by(s.xy, along.xy),
+        xz: by(s.xz, along.xz),
+        yy: by(s.yy, along.yy),
+        yz: by(s.yz, along.yz),
+        zz: by(s.zz, along.zz),
+    };
+}
+
+/// The law of a node's spring on rotations.
 #[inline(always)]
-fn range_limit<T: Real>(cx: &Context<'_, T>, range: Range, x: T, rate: T, k: f64, c: f64, limits: &mut T) -> Pull<T> {
-    // Active where the coordinate would leave the range within the step at its present rate.
-    let predicted = rate.madd(cx.h, x);
-    let (above, below) = (predicted - T::splat(range.max), T::splat(range.min) - predicted);
-    let (one, o) = (T::splat(1.0), T::zero());
-    let v = above.if_positive(x - T::splat(range.max), below.if_positive(x - T::splat(range.min), o));
-    let on = above.if_positive(one, below.if_positive(one, o));
+fn spring<T: Real>(cx: &Context<'_, T>, node: &Node) -> Spring<T> {
+    let (k_scale, c_scale) = cx.scales(node.joint);
+    Spring {
+        stiffness: T::splat(node.stiffness) * k_scale,
+        damping: T::splat(node.damping) * c_scale,
+        rest: T::splat(node.rest_angle),
+    }
+}
+
+/// A limit of a coordinate, where the present rate leads.
+#[inline(always)]
+fn limited<T: Real>(cx: &Context<'_, T>, limit: &Limit, x: T, rate: T, limits: &mut T) -> Pull<T> {
+    let (tangent, on) = limit.ahead(x, rate, cx.h);
     *limits = *limits + on;
-    let hk = T::splat(k) * cx.h * on;
-    Pull { k: hk.madd(cx.h, T::splat(c) * cx.h * on), tau: -(hk * v) }
+    Pull::of(tangent, cx.h)
 }
 
 /// Twist range and swing ellipse of a joint with free rotation.
@@ -493,64 +561,22 @@ fn ball_limits<T: Real>(
     limits: &mut T,
 ) {
     let detail = &cx.plan.details[node.detail as usize];
-    let l = &detail.joint.limits;
-    let x_a = sides.r_a.times(V3::splat(detail.axes_a[0]));
-    let x_b = sides.r_b.times(V3::splat(detail.axes_b[0]));
-    if let Some(range) = l.angle {
-        // g = (x_a + x_b)/(1 + x_a·x_b); far from half a turn of swing, where twist means nothing
-        let g = (x_a + x_b).scale((T::splat(1.0) + x_a.dot(x_b)).max(T::splat(1e-6)).recip());
-        let pull = range_limit(cx, range, angle, g.dot(sides.rate), l.stiffness, l.damping, limits);
-        torque.k = torque.k.plus_outer(pull.k, g);
-        torque.tau = g.madd(pull.tau, torque.tau);
-    }
-    if let Some(ellipse) = l.swing {
-        let (v, g) = swing(detail, ellipse, sides, x_a, x_b);
-        let predicted = g.dot(sides.rate).madd(cx.h, v);
-        let on = predicted.if_positive(T::splat(1.0), T::zero());
-        *limits = *limits + on;
-        let hk = T::splat(l.stiffness) * cx.h * on;
-        torque.k = torque.k.plus_outer(hk.madd(cx.h, T::splat(l.damping) * cx.h * on), g);
-        torque.tau = g.madd(-(hk * v), torque.tau);
-    }
-}
-
-/// Violation of the swing ellipse and its gradient with respect to the relative rotation, world axes.
-///
-/// `σ = 2 g(w_s) (y_s, z_s)` with the swing quaternion `(w_s, 0, y_s, z_s)`; `w` the unit swing axis:
-/// `dσ = w (w·δ) + (t/sin t)(x_b×w)((x_a×w)·δ)`, `t/sin t = g/w_s`.
-#[inline(always)]
-fn swing<T: Real>(detail: &Detail, ellipse: SwingEllipse, sides: &Sides<'_, T>, x_a: V3<T>, x_b: V3<T>) -> (T, V3<T>) {
     let joint = &detail.joint;
-    let frame_b = Q::splat(joint.parent_from_joint.rotation);
-    let frame_a = Q::splat(joint.child_from_joint.rotation);
-    let relative = sides.b.q.times(frame_b).conjugate().times(sides.a.q.times(frame_a));
-    let tiny = T::splat(1e-24);
-    let w_s = relative.w.madd(relative.w, relative.v.x.madd(relative.v.x, tiny)).sqrt();
-    let s = w_s.recip();
-    let (cosine, sine) = (relative.w * s, relative.v.x * s);
-    let y = sine.nmadd(relative.v.z, cosine * relative.v.y);
-    let z = sine.madd(relative.v.y, cosine * relative.v.z);
-    let g = Q { w: w_s.min(T::splat(1.0)), v: V3::zero() }.half_angle_over_sine();
-    let (s1, s2) = ((g + g) * y, (g + g) * z);
-
-    // v = |s|(1 − ρ^−½),  ∇v = s (1 − ρ^−½)/|s| + |s| ρ^−3/2 (s1/α², s2/β²)
-    let (ia, ib) = (T::splat(ellipse.about_y.powi(-2)), T::splat(ellipse.about_z.powi(-2)));
-    let (h1, h2) = (s1 * ia, s2 * ib);
-    let rho = s1.madd(h1, s2.madd(h2, tiny));
-    let length = s1.madd(s1, s2.madd(s2, tiny)).sqrt();
-    let (inverse_root, inverse_length) = (rho.sqrt().recip(), length.recip());
-    let inside = T::splat(1.0) - inverse_root;
-    let radial = inside * inverse_length;
-    let across = length * inverse_root * inverse_root * inverse_root;
-    let (v1, v2) = (radial.madd(s1, across * h1), radial.madd(s2, across * h2));
-
-    let y_b = sides.r_b.times(V3::splat(detail.axes_b[1]));
-    let z_b = sides.r_b.times(V3::splat(detail.axes_b[2]));
-    let n = y_b.madd(v1, z_b.scale(v2));
-    let w = y_b.madd(s1, z_b.scale(s2)).scale(inverse_length);
-    let stretch = g * s; // t / sin t
-    let gradient = w.scale(w.dot(n)) + x_a.cross(w).scale(stretch * x_b.cross(w).dot(n));
-    (length * inside, gradient)
+    if let Some(limit) = joint.limits.angle_law() {
+        let x_a = sides.r_a.times(V3::splat(detail.axes_a[0]));
+        let x_b = sides.r_b.times(V3::splat(detail.axes_b[0]));
+        let g = twist_direction(x_a, x_b);
+        *torque = torque.plus(g, limited(cx, &limit, angle, g.dot(sides.rate), limits));
+    }
+    if let (Some(ellipse), Some(limit)) = (joint.limits.swing, joint.limits.swing_law()) {
+        let frame_b = Q::splat(joint.parent_from_joint.rotation);
+        let frame_a = Q::splat(joint.child_from_joint.rotation);
+        let relative = sides.b.q.times(frame_b).conjugate().times(sides.a.q.times(frame_a));
+        let (v, g) = Swing::of(relative).violation(ellipse);
+        let [x, y, z] = detail.axes_b.map(V3::splat);
+        let g = sides.r_b.times(x.scale(g.x) + y.scale(g.y) + z.scale(g.z));
+        *torque = torque.plus(g, limited(cx, &limit, v, g.dot(sides.rate), limits));
+    }
 }
 
 /// The servo of a joint with free rotation.
@@ -562,32 +588,27 @@ fn ball_motor<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>, t
     let detail = &cx.plan.details[node.detail as usize];
     let Some(motor) = detail.joint.motor else { return };
     let (frame_a, frame_b) = (detail.joint.child_from_joint.rotation, detail.joint.parent_from_joint.rotation);
-    let (mut gains, mut rest) = ([[0.0; 2]; 4], [DQuat::IDENTITY; 4]);
+    let none = TurnServo { stiffness: 0.0, damping: 0.0, max: motor.max.min(1e300) };
+    let (mut servos, mut rest) = ([none; 4], [DQuat::IDENTITY; 4]);
     for lane in 0..T::LANES {
-        let joint = cx.inputs[lane].joint(node.joint as usize);
-        if let Some(ServoTarget::Rotation(target)) = joint.servo {
-            let (k, c) = cx.inputs[lane].scales(&joint);
-            gains[lane] = [motor.stiffness * k, motor.damping * c];
-            rest[lane] = (frame_b * target.normalize() * frame_a.conjugate()).conjugate();
+        let input = cx.inputs[lane];
+        if let Some((servo, target)) = TurnServo::of(&motor, input, &input.joint(node.joint as usize)) {
+            servos[lane] = servo;
+            rest[lane] = (frame_b * target * frame_a.conjugate()).conjugate();
         }
     }
-    let (kp, kd) = (T::gather(|l| gains[l][0]), T::gather(|l| gains[l][1]));
+    let servo = TurnServo {
+        stiffness: T::gather(|l| servos[l].stiffness),
+        damping: T::gather(|l| servos[l].damping),
+        max: T::gather(|l| servos[l].max),
+    };
     let rest = Q {
         w: T::gather(|l| rest[l].w),
         v: v3(T::gather(|l| rest[l].x), T::gather(|l| rest[l].y), T::gather(|l| rest[l].z)),
     };
     let (phi, s) = sides.a.q.times(rest).times(sides.b.q.conjugate()).log();
-    // Clamped where the torque predicted at the end of the step exceeds the largest.
-    let predicted = (sides.rate.madd(cx.h, phi)).scale(-kp) - sides.rate.scale(kd);
-    let size = predicted.dot(predicted).madd(T::splat(1.0), T::splat(1e-300)).sqrt();
-    let max = T::splat(motor.max.min(1e300));
-    let over = size - max;
-    let o = T::zero();
-    let clamp = max * size.recip() * cx.h;
-    let hkp = over.if_positive(o, kp * cx.h);
-    let hkd = over.if_positive(o, kd * cx.h);
-    torque.k = torque.k.plus(&s.madd(hkp * cx.h, &S3::identity_times(hkd)));
-    torque.tau = torque.tau - phi.scale(hkp) + predicted.scale(over.if_positive(clamp, o));
+    let own = Torque::of(servo.ahead(phi, sides.rate, cx.h), &s, cx.h);
+    *torque = Torque { k: torque.k.plus(&own.k), tau: torque.tau + own.tau };
 }
 
 /// The motor of one direction with coordinate `x` and rate.
@@ -595,35 +616,8 @@ fn ball_motor<T: Real>(cx: &Context<'_, T>, node: &Node, sides: &Sides<'_, T>, t
 fn scalar_motor<T: Real>(cx: &Context<'_, T>, node: &Node, x: T, rate: T) -> Pull<T> {
     let detail = &cx.plan.details[node.detail as usize];
     let Some(motor) = detail.joint.motor else { return Pull { k: T::zero(), tau: T::zero() } };
-    let (mut kp, mut kd, mut aim, mut aim_rate, mut feed) = ([0.0; 4], [0.0; 4], [0.0; 4], [0.0; 4], [0.0; 4]);
-    for lane in 0..T::LANES {
-        let input = cx.inputs[lane];
-        let joint = input.joint(node.joint as usize);
-        let (k, c) = input.scales(&joint);
-        if input.torques {
-            feed[lane] = joint.torque;
-        }
-        match joint.servo {
-            Some(ServoTarget::Position { position, rate }) => {
-                (kp[lane], kd[lane], aim[lane], aim_rate[lane]) =
-                    (motor.stiffness * k, motor.damping * c, position, rate);
-            }
-            Some(ServoTarget::Rate(rate)) => (kd[lane], aim_rate[lane]) = (motor.damping * c, rate),
-            Some(ServoTarget::Rotation(_)) | None => {}
-        }
-    }
-    let (kp, kd) = (T::gather(|l| kp[l]), T::gather(|l| kd[l]));
-    let (aim, aim_rate, feed) = (T::gather(|l| aim[l]), T::gather(|l| aim_rate[l]), T::gather(|l| feed[l]));
-    let away = x - aim;
-    let predicted = feed - kp * rate.madd(cx.h, away) - kd * (rate - aim_rate);
-    let max = T::splat(motor.max.min(1e300));
-    let over = predicted.abs() - max;
-    let o = T::zero();
-    let within = feed - kp * away + kd * aim_rate;
-    Pull {
-        k: over.if_positive(o, cx.h * kp.madd(cx.h, kd)),
-        tau: over.if_positive(predicted.sign() * max, within) * cx.h,
-    }
+    let of = |lane: usize| Servo::of(&motor, cx.inputs[lane], &cx.inputs[lane].joint(node.joint as usize));
+    Pull::of(Servo::gather(of).ahead(x, rate, cx.h), cx.h)
 }
 
 /// Axis, closing rate, and spring, limit and motor of a single free rotation.
@@ -641,21 +635,15 @@ fn hinge<T: Real>(
     let e = h_a.cross(h_b).scale(meaningful(cosine, (cosine * cx.h).recip()));
     let mut pull = Pull { k: T::zero(), tau: T::zero() };
     if node.flags & SPRING != 0 {
-        let (k_scale, c_scale) = cx.scales(node.joint);
-        let hk = T::splat(node.stiffness) * k_scale * cx.h;
-        pull.k = hk.madd(cx.h, T::splat(node.damping) * c_scale * cx.h);
-        pull.tau = hk * (T::splat(node.rest_angle) - angle);
+        pull = Pull::of(spring(cx, node).tangent(angle), cx.h);
     }
     if node.flags & (LIMITS | MOTOR) != 0 {
         let rate = h_a.dot(sides.rate);
-        let l = &cx.plan.details[node.detail as usize].joint.limits;
-        if let Some(range) = l.angle {
-            let limit = range_limit(cx, range, angle, rate, l.stiffness, l.damping, limits);
-            pull = Pull { k: pull.k + limit.k, tau: pull.tau + limit.tau };
+        if let Some(limit) = cx.plan.details[node.detail as usize].joint.limits.angle_law() {
+            pull = pull.plus(limited(cx, &limit, angle, rate, limits));
         }
         if node.flags & MOTOR != 0 {
-            let motor = scalar_motor(cx, node, angle, rate);
-            pull = Pull { k: pull.k + motor.k, tau: pull.tau + motor.tau };
+            pull = pull.plus(scalar_motor(cx, node, angle, rate));
         }
     }
     (h_a, e, pull)
@@ -798,10 +786,11 @@ fn general_link<T: Real>(
     body: &Inertia<T>,
     general: &mut General<T>,
     limits: &mut T,
+    turn: &mut V3<T>,
 ) -> (V3<T>, V3<T>, Inertia<T>) {
     let detail = &cx.plan.details[node.detail as usize];
     let joint = &detail.joint;
-    let (k_scale, c_scale) = cx.scales(node.joint);
+    let scales = cx.scales(node.joint);
     let mut k = [[T::zero(); 6]; 6];
     let mut tau = [T::zero(); 6];
     let mut count = 0;
@@ -822,24 +811,17 @@ fn general_link<T: Real>(
             c = t.nmadd(s * cx.inverse_h, c);
             continue;
         }
-        let spring = &joint.slide_spring;
-        let hk = T::splat(spring.stiffness) * k_scale * cx.h;
-        k[count][count] = hk.madd(cx.h, T::splat(spring.damping) * c_scale * cx.h);
-        tau[count] = hk * (T::splat(spring.rest[axis]) - s);
+        let mut pull = Pull::of(Spring::sliding(&joint.slide_spring, axis, scales).tangent(s), cx.h);
         if axis == 0 {
             let rate = t.dot(point_rate);
-            if let Some(range) = joint.limits.slide {
-                let l = &joint.limits;
-                let limit = range_limit(cx, range, s, rate, l.slide_stiffness, l.slide_damping, limits);
-                k[count][count] = k[count][count] + limit.k;
-                tau[count] = tau[count] + limit.tau;
+            if let Some(limit) = joint.limits.slide_law() {
+                pull = pull.plus(limited(cx, &limit, s, rate, limits));
             }
             if node.flags & MOTOR != 0 && joint.mask.rotation() == RotationKind::Held {
-                let motor = scalar_motor(cx, node, s, rate);
-                k[count][count] = k[count][count] + motor.k;
-                tau[count] = tau[count] + motor.tau;
+                pull = pull.plus(scalar_motor(cx, node, s, rate));
             }
         }
+        (k[count][count], tau[count]) = (pull.k, pull.tau);
         general.directions[count] = Direction::Slide(t);
         count += 1;
     }
@@ -857,7 +839,7 @@ fn general_link<T: Real>(
             count += 1;
         }
         kind @ (RotationKind::Cardan(_) | RotationKind::Free) => {
-            let mut torque = rotation_spring(cx, node, sides);
+            let mut torque = rotation_spring(cx, node, sides, turn);
             let first = count;
             if let RotationKind::Cardan(i) = kind {
                 let free_b = sides.r_b.times(V3::splat(detail.axes_b[(i + 1) % 3]));

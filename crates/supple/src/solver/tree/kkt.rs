@@ -367,9 +367,7 @@ impl KktWork {
             self.moved[node.body.index()] = body;
         }
         state.bodies.copy_from_slice(&self.moved);
-        for (k, joint) in model.joints().iter().enumerate() {
-            state.joints[k].angle = joint.angle_near(state.relative_rotation(model, joint), state.joints[k].angle);
-        }
+        state.follow_turns(model);
         let gap = measure::joint_gap(model, state);
         Ok(Report {
             max_joint_gap: gap.distance,

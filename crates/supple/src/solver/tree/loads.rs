@@ -8,6 +8,7 @@ use super::kernel::{Context, Inertia, Moving};
 use super::plan::NONE;
 use crate::maths::lanes::Real;
 use crate::maths::small::*;
+use crate::model::laws::PointSpring;
 use crate::model::{AnchorSpring, Model};
 use glam::{DQuat, DVec3};
 
@@ -79,12 +80,15 @@ impl<T: Real> Loads<T> {
             let on = T::gather(|l| if target(l).is_some() { 1.0 } else { 0.0 });
             let place = |l: usize| target(l).map_or(DVec3::ZERO, |t| t.pose.translation);
             let turn = |l: usize| target(l).map_or(DQuat::IDENTITY, |t| t.pose.rotation);
-            let spring = PointSpring {
+            let spring = Pull {
                 point: V3::splat(tracker.point),
                 target: vector(place),
                 target_rate: vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.linear)),
-                stiffness: T::splat(tracker.stiffness) * on,
-                damping: T::splat(tracker.damping) * on,
+                law: PointSpring {
+                    stiffness: T::splat(tracker.stiffness) * on,
+                    damping: T::splat(tracker.damping) * on,
+                    rest_length: 0.0,
+                },
             };
             let turn_rate: V3<T> = vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.angular));
             let mut load = spring.load(cx, own);
@@ -100,12 +104,15 @@ impl<T: Real> Loads<T> {
             let mine = |x: f64| move |l: usize| if l == lane { x } else { 0.0 };
             for drag in &cx.inputs[lane].drags {
                 let node = node_of[drag.body.index()] as usize;
-                let spring = PointSpring {
+                let spring = Pull {
                     point: V3::splat(drag.point),
                     target: V3::splat(drag.target),
                     target_rate: V3::splat(drag.target_velocity),
-                    stiffness: T::gather(mine(drag.stiffness)),
-                    damping: T::gather(mine(drag.damping)),
+                    law: PointSpring {
+                        stiffness: T::gather(mine(drag.stiffness)),
+                        damping: T::gather(mine(drag.damping)),
+                        rest_length: 0.0,
+                    },
                 };
                 let load = spring.load(cx, &moving[node]);
                 self.add(node, load);
@@ -156,31 +163,20 @@ pub(crate) fn quaternion<T: Real>(value: impl Fn(usize) -> DQuat) -> Q<T> {
     }
 }
 
-/// A spring of no length to a moving point.
-struct PointSpring<T> {
+/// A spring to a moving point.
+struct Pull<T> {
     point: V3<T>,
     target: V3<T>,
     target_rate: V3<T>,
-    stiffness: T,
-    damping: T,
+    law: PointSpring<T>,
 }
 
-impl<T: Real> PointSpring<T> {
+impl<T: Real> Pull<T> {
     #[inline(always)]
     fn load(&self, cx: &Context<'_, T>, own: &Moving<T>) -> Inertia<T> {
         let r = own.q.matrix().times(self.point);
-        let (hk, hc) = (self.stiffness * cx.h, self.damping * cx.h);
-        let force = self.target_rate.scale(hc) - (own.x + r - self.target).scale(hk);
-        // Kd = κ 1:  M = κ,  H = −κ [r],  I = κ (r² 1 − r rᵀ)
-        let kappa = hk.madd(cx.h, hc);
-        let (s, o) = (r.scale(kappa), T::zero());
-        Inertia {
-            m: S3::identity_times(kappa),
-            h: M3 { x: v3(o, s.z, -s.y), y: v3(-s.z, o, s.x), z: v3(s.y, -s.x, o) },
-            i: S3::identity_times(s.dot(r)).plus_outer(-kappa, r),
-            f: force,
-            n: r.cross(force),
-        }
+        let (force, kd) = impulse(&self.law, own.x + r - self.target, cx.h);
+        load_at(&kd, r, self.target_rate.madd(self.law.damping * cx.h, force))
     }
 }
 
@@ -199,27 +195,15 @@ pub(crate) fn anchor_levers<T: Real>(spring: &AnchorSpring, a: &Moving<T>, b: &M
     (r_a, r_b, (a.x - b.x) + (r_a - r_b))
 }
 
-/// Impulse on a, and `h²Kd⁺ + h·damping`: `Kd⁺ = k[max(0, 1−ℓ₀/ℓ)(1 − nnᵀ) + nnᵀ]`.
+/// Impulse on a of an anchor spring, and `h²K + h c`.
 #[inline(always)]
 pub(crate) fn anchor_force<T: Real>(spring: &AnchorSpring, d: V3<T>, h: T) -> (V3<T>, S3<T>) {
-    let hk = T::splat(spring.stiffness) * h;
-    let hc = T::splat(spring.damping) * h;
-    if spring.rest_length == 0.0 {
-        return (d.scale(-hk), S3::identity_times(hk.madd(h, hc)));
-    }
-    // A spring of no length has no direction: it pushes nowhere until it has one.
-    let squared = d.dot(d);
-    let inverse = (squared - T::splat(1e-24)).if_positive(squared.sqrt().recip(), T::zero());
-    let stretch = T::splat(1.0) - T::splat(spring.rest_length) * inverse; // 1 − ℓ₀/ℓ
-    let n = d.scale(inverse);
-    let across = stretch.max(T::zero());
-    let hhk = hk * h;
-    let kd = S3::identity_times(hhk.madd(across, hc)).plus_outer(hhk * (T::splat(1.0) - across), n);
-    let force = d.scale(-(hk * stretch));
-    (v3(guard(inverse, force.x), guard(inverse, force.y), guard(inverse, force.z)), kd)
+    impulse(&PointSpring::of(spring).splat(), d, h)
 }
 
+/// Impulse of a spring at the stretch `d`, and `h²K + h c`.
 #[inline(always)]
-fn guard<T: Real>(inverse: T, x: T) -> T {
-    inverse.if_positive(x, T::zero())
+fn impulse<T: Real>(law: &PointSpring<T>, d: V3<T>, h: T) -> (V3<T>, S3<T>) {
+    let at = law.at(d);
+    (at.force.scale(h), at.positive_slope().madd(h * h, &S3::identity_times(law.damping * h)))
 }

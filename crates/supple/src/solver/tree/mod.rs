@@ -17,7 +17,7 @@ mod sweep;
 
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{self, Contact};
-use crate::forces::{self, Stop};
+use crate::forces::{self, Stop, StopPlace};
 use crate::input::{Contacts, FleshCoupling, Input};
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
@@ -25,12 +25,12 @@ use crate::maths::lanes::Four;
 use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
 use crate::maths::small::V3;
 use crate::model::{BodyId, JointId, Model, State};
-use crate::solver::{Impulses, Threads, Tree, TreeScheme};
-use crate::step::{Failure, Report, Span, StepError};
+use crate::solver::{Impulses, Mode, Threads, Tree, TreeScheme};
+use crate::step::{Failure, Report, Span, StepError, StepRule};
 use crate::watch::{Notes, Stage};
 use couple::Couple;
 use glam::DVec3;
-use midpoint::MidpointWork;
+use midpoint::{MidpointWork, Outcome};
 use plan::{FLIPPED, Link, NONE, Plan};
 use sweep::{Keep, Measured, Sweep};
 
@@ -164,18 +164,32 @@ pub(crate) fn substep(
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         near_stops(model, state, h, work.plan.reach, &mut work.stops);
         let contacts = if settings.penalty().is_some() { &[] } else { contacts };
+        let how = (mode, settings.instructions, span);
         if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty()) {
-            let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
-            let one_sided = (contacts, &work.stops[..]);
-            let how = (mode, settings.instructions, span);
-            return general::substep(model, input, one_sided, how, work.plan.reach, state, general);
+            return with_rows(model, input, contacts, how, state, work);
         }
         state.contacts.clear();
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
         let settings_of_part = (mode, settings.depth.clamp(3, 12));
         let scratch = (&mut *midpoint, &mut *notes);
         let outside = (input, work.touches.as_slice());
-        let report = midpoint::substep(model, outside, settings_of_part, (h, after), state, &work.plan, scratch)?;
+        let done = midpoint::substep(model, outside, settings_of_part, (h, after), state, &work.plan, scratch)?;
+        let report = match done {
+            Outcome::Done(report) => report.by(StepRule::Midpoint),
+            Outcome::Passed(joint, spent) => {
+                // From afar: all hard limits are rows now. A swing has none as long as there is no swing: shorter parts will see one.
+                work.stops.clear();
+                forces::stops(model, state, |stop| work.stops.push(stop));
+                let has_swing = work.stops.iter().any(|s| (s.joint, s.place) == (joint, StopPlace::Swing));
+                if model.joint(joint).limits.swing.is_some() && !has_swing && span.halvings > 0 {
+                    return Err(Failure::Turned(model.joint(joint).child));
+                }
+                let mut report = with_rows(model, input, contacts, how, state, work)?;
+                report.factorisations += spent.factorisations;
+                report.solves += spent.solves;
+                return Ok(report);
+            }
+        };
         if settings.impulses == Impulses::Keep {
             midpoint.joint_impulses(model, &work.plan, notes);
             notes.mark(Stage::Measure);
@@ -212,8 +226,27 @@ pub(crate) fn substep(
             Ok(report)
         }
     }?;
-    state.forget();
-    Ok(report)
+    state.forget_forces();
+    Ok(report.by(match settings.scheme {
+        TreeScheme::Exact => StepRule::Exact,
+        TreeScheme::Acceleration => StepRule::Acceleration,
+        TreeScheme::Published | TreeScheme::Midpoint(_) => StepRule::Published,
+    }))
+}
+
+/// A part with contacts, hard limits, loops, couplings, grips or flesh.
+fn with_rows(
+    model: &Model,
+    input: &Input,
+    contacts: &[Contact],
+    how: (Mode, Instructions, Span),
+    state: &mut State,
+    work: &mut TreeWork,
+) -> Result<Report, Failure> {
+    let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
+    let one_sided = (contacts, &work.stops[..]);
+    let report = general::substep(model, input, one_sided, how, work.plan.reach, state, general)?;
+    Ok(report.by(StepRule::Rattle))
 }
 
 /// The published step: one linearisation at the start of the step, one factorisation.
@@ -341,8 +374,8 @@ pub(crate) fn substep_four(
         let measured = sweep.down(plan, h, Threads::One);
         Some(check(model, states[0], plan, sweep, &measured).map(|()| {
             sweep.scatter(plan, states);
-            states.iter_mut().for_each(|state| state.forget());
-            report(plan, &measured, limits)
+            states.iter_mut().for_each(|state| state.forget_forces());
+            report(plan, &measured, limits).by(StepRule::Published)
         }))
     }
     #[cfg(not(target_arch = "x86_64"))]

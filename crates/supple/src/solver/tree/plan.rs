@@ -43,6 +43,8 @@ pub(crate) const ANCHOR_MOVES: u8 = 16;
 pub(crate) const PARENT_ANCHOR_MOVES: u8 = 32;
 /// The joint counts turns.
 pub(crate) const TURNS: u8 = 64;
+/// The joint has a spring on more than one rotation, which remembers on which way round it is.
+pub(crate) const WINDS: u8 = 128;
 
 /// A body and the joint to its parent. Laid out by use, in whole cache lines: first what the way down reads of every node, then what
 /// the way up reads besides, then what only some kinds of joint or the midpoint step need.
@@ -229,7 +231,8 @@ impl Plan {
             | flag(joint.motor.is_some(), MOTOR)
             | flag(tree_node.flipped, FLIPPED)
             | flag(tree_node.flipped && !joint.mask.holds_point(), ANCHOR_MOVES)
-            | flag(joint.turning_axis().is_some(), TURNS);
+            | flag(joint.turning_axis().is_some(), TURNS)
+            | flag(joint.turns_from_rest(DQuat::IDENTITY).is_some(), WINDS);
         node.point_a = joint.child_from_joint.translation;
         node.point_b = joint.parent_from_joint.translation;
         let (own, parents) =

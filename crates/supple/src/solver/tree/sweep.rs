@@ -7,13 +7,15 @@ use crate::input::Input;
 use crate::maths::Pose;
 use crate::maths::lanes::{Kernel, Real};
 use crate::maths::small::*;
-use crate::model::{BodyState, Model, State};
+use crate::model::{BodyState, JointId, Model, State};
 use crate::solver::Threads;
 
 /// The arrays of the sweeps, for one character or four side by side.
 pub(crate) struct Sweep<T> {
     /// By node; 0 is the world.
     pub(crate) moving: Vec<Moving<T>>,
+    /// By joint, as far as any winds.
+    turns: Vec<V3<T>>,
     /// By node; written on the way up.
     pub(crate) passages: Vec<Passage<T>>,
     pub(crate) generals: Vec<General<T>>,
@@ -89,8 +91,10 @@ pub(crate) enum Keep {
 impl<T: Real> Sweep<T> {
     pub(crate) fn new(plan: &Plan) -> Self {
         let o = V3::zero();
-        let passage = Passage { own: o, lever: o, c: o, e: o, factor: Factor::Weld };
+        let passage = Passage { own: o, lever: o, c: o, e: o, turn: o, factor: Factor::Weld };
+        let winding = plan.nodes.iter().filter(|n| n.flags & WINDS != 0).map(|n| n.joint as usize + 1).max();
         Sweep {
+            turns: vec![o; winding.unwrap_or(0)],
             moving: vec![Moving::world(); plan.nodes.len()],
             passages: vec![passage; plan.nodes.len()],
             generals: vec![General::zero(); plan.generals],
@@ -110,7 +114,7 @@ impl<T: Real> Sweep<T> {
 
     /// Writes poses and velocities back, one state per lane.
     pub(crate) fn scatter(&self, plan: &Plan, states: &mut [&mut State]) {
-        T::enter(Scatter { moving: &self.moving, plan, states });
+        T::enter(Scatter { moving: &self.moving, passages: &self.passages, plan, states });
     }
 
     /// Up: assembles, factors and carries the right-hand side to the root. Returns how many limits act.
@@ -126,10 +130,10 @@ impl<T: Real> Sweep<T> {
         if keep == Keep::Yes {
             self.kept.resize(plan.nodes.len(), Kept { inertia: Inertia::zero(), inverse: S3::zero() });
         }
-        T::enter(Collect { plan, model, inputs, h, loads: &mut self.loads, moving: &self.moving });
-        let Sweep { moving, passages, generals, kept, slots, task_slots, loads, .. } = self;
+        let Sweep { moving, turns, passages, generals, kept, slots, task_slots, loads, .. } = self;
+        T::enter(Collect { plan, model, inputs, h, loads, moving });
         let kept: &mut [Kept<T>] = if keep == Keep::Yes { kept } else { &mut [] };
-        let up = Up { plan, inputs, h, moving, loads };
+        let up = Up { plan, inputs, h, moving, turns, loads };
         let parts = Parts {
             segments: &plan.segments,
             passages: &mut passages[1..],
@@ -218,12 +222,16 @@ impl<T: Real> Kernel for Gather<'_, T> {
             if node.flags & TURNS != 0 {
                 moving.angle = T::gather(|l| self.states[l].joints[node.joint as usize].angle);
             }
+            if node.flags & WINDS != 0 {
+                self.sweep.turns[node.joint as usize] = vector(|l| self.states[l].turn_of(JointId(node.joint)));
+            }
         }
     }
 }
 
 struct Scatter<'a, 's, T> {
     moving: &'a [Moving<T>],
+    passages: &'a [Passage<T>],
     plan: &'a Plan,
     states: &'a mut [&'s mut State],
 }
@@ -245,6 +253,10 @@ impl<T: Real> Kernel for Scatter<'_, '_, T> {
                 if node.flags & TURNS != 0 {
                     state.joints[node.joint as usize].angle = moving.angle.lane(lane);
                 }
+                if node.flags & WINDS != 0 {
+                    state.joints[node.joint as usize].turn = self.passages[i].turn.lane(lane);
+                }
+                state.remembers = true;
             }
         }
     }
@@ -263,7 +275,7 @@ impl<T: Real> Kernel for Collect<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let cx = Context::new(self.plan, self.inputs, self.h);
+        let cx = Context::new(self.plan, self.inputs, &[], self.h);
         self.loads.collect(&cx, self.model, self.moving);
     }
 }
@@ -275,6 +287,7 @@ struct Up<'a, T> {
     inputs: &'a [&'a Input],
     h: f64,
     moving: &'a [Moving<T>],
+    turns: &'a [V3<T>],
     loads: &'a Loads<T>,
 }
 
@@ -370,7 +383,7 @@ impl<T: Real> Kernel for UpTask<'_, T> {
     type Output = T;
     #[inline(always)]
     fn run(self) -> T {
-        let cx = Context::new(self.up.plan, self.up.inputs, self.up.h);
+        let cx = Context::new(self.up.plan, self.up.inputs, self.up.turns, self.up.h);
         let Parts { segments, passages, generals, kept, slots } = self.parts;
         self.up.segment(&cx, &segments[0], passages, generals, kept, slots)
     }
@@ -390,7 +403,7 @@ impl<T: Real> Kernel for UpTrunk<'_, T> {
     #[inline(always)]
     fn run(self) -> T {
         let plan = self.up.plan;
-        let cx = Context::new(plan, self.up.inputs, self.up.h);
+        let cx = Context::new(plan, self.up.inputs, self.up.turns, self.up.h);
         let mut limits = T::zero();
         for segment in plan.segments.iter().rev() {
             if segment.task != NONE {

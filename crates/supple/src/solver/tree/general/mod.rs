@@ -169,7 +169,7 @@ pub(super) fn substep(
 /// The last resort: for this part, the shortest there is, the bodies stay where they are and lose half of their speed, and what pressed on them is forgotten. What cannot move at one
 /// speed, or from the impulses of before, may at a lower one and from none; poses in which nothing can move are left by none.
 fn stay(part: &Part<'_>, state: &mut State) -> Report {
-    state.forget();
+    state.forget_forces();
     state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * 0.5);
     let gap = measure::joint_gap(part.model, state);
     Report {
@@ -237,7 +237,6 @@ impl GeneralWork {
         }
 
         state.follow_turns(model);
-        state.remembers = false; // but for forces of joints under tension
         let gap = measure::joint_gap(model, state);
         (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
         match state.bodies.iter().position(|b| !b.is_finite()) {

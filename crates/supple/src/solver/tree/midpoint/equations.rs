@@ -20,18 +20,18 @@
 //! the impulses of all joints: heavy bodies at the end of light chains converge that way, as they would not with the joints
 //! held closed all along. The backward rule has `v¹ = δx/h`, `ω¹ = a/h` and everything at the end pose.
 
-use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair, outer};
+use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair};
 use crate::contact::penalty::Touch;
-use crate::forces::{swing_direction, swing_turning};
 use crate::input::Input;
-use crate::maths::rotation::{exp, log, log_derivative, skew};
-use crate::maths::small::Q;
+use crate::maths::rotation::{exp, fast_log, log, log_derivative, outer, skew, turn_near};
+use crate::maths::small::V3;
 use crate::maths::{Pose, Wrench};
-use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs, twist_angle};
-use crate::model::{AnchorSpring, BodyId, BodyState, JointState, Model, ServoTarget, State};
+use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs};
+use crate::model::laws::{Damper, Limit, PointSpring, Rule, Servo, Spring, TurnServo, Turned, cayley_rate};
+use crate::model::limit::twist_direction;
+use crate::model::{BodyId, BodyState, JointState, Model, Range, State, Swing};
 use crate::solver::tree::plan::*;
 use glam::{DMat3, DQuat, DVec3};
-use std::f64::consts::TAU;
 
 /// A body and the joint to its parent at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -62,25 +62,6 @@ impl Moment {
     };
 }
 
-/// The rule that turns displacements into velocities and places forces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// Second order, conserves energy and momentum.
-    Midpoint,
-    /// First order, damps.
-    Backward,
-}
-
-impl Rule {
-    /// Share of the end pose in levers and springs.
-    fn end(self) -> f64 {
-        match self {
-            Rule::Midpoint => 0.5,
-            Rule::Backward => 1.0,
-        }
-    }
-}
-
 /// One part of a step.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
@@ -91,7 +72,9 @@ pub(super) struct Part<'a> {
     pub(super) touches: &'a [Touch],
     pub(super) rule: Rule,
     pub(super) h: f64,
-    /// Time from the end of this part to the end of the step \[s\].
+    /// Time from the end of this part to the end of that which the input is for \[s\].
+    pub(super) left: f64,
+    /// And to the end of the step \[s\].
     pub(super) after: f64,
     /// Strength η of the damping of tension modes that h does not resolve.
     pub(super) tension_damping: f64,
@@ -109,7 +92,7 @@ pub(super) struct Trial {
     pi0: DVec3,
     turn0: DVec3,
     phi0: DVec3,
-    damping: Damping,
+    damping: Damper,
     /// The rotation as a Cayley vector.
     pub(super) a: DVec3,
     pub(super) angle: f64,
@@ -135,7 +118,7 @@ impl Trial {
         pi0: DVec3::ZERO,
         turn0: DVec3::ZERO,
         phi0: DVec3::ZERO,
-        damping: Damping { strength: 0.0, start: 0.0 },
+        damping: Damper::NONE,
         a: DVec3::ZERO,
         angle: 0.0,
         second: 0.0,
@@ -151,13 +134,6 @@ impl Trial {
     };
 }
 
-/// A joint's damping over a part: impulse `−strength Δ − start·(rate at the start)`.
-#[derive(Clone, Copy, Debug)]
-struct Damping {
-    strength: f64,
-    start: f64,
-}
-
 /// `cay(a)`.
 fn cayley(a: DVec3) -> DQuat {
     let v = 0.5 * a;
@@ -167,11 +143,6 @@ fn cayley(a: DVec3) -> DQuat {
 /// The Cayley vector of a rotation; infinite at half a turn.
 fn cayley_vector(q: DQuat) -> DVec3 {
     DVec3::new(q.x, q.y, q.z) * (2.0 / q.w)
-}
-
-/// `δa = cayley_rate(a) ρ`: how the Cayley vector changes when the end pose turns by ρ.
-fn cayley_rate(a: DVec3) -> DMat3 {
-    DMat3::IDENTITY - skew(a) * 0.5 + outer(a, a) * 0.25
 }
 
 /// The joint of a node with more than a ball's needs.
@@ -645,7 +616,7 @@ impl Part<'_> {
                 let frame = f_a.col(axis);
                 let (start, right) = (r0_a * frame, r1_a * frame);
                 let mean = start * (1.0 - share) + right * share;
-                let pull = self.axis_law(node, axis, detail, now_a, now_b, now, own, start, sums);
+                let pull = self.axis_law(node, detail, now_a, now_b, now, own, start, sums);
                 // a_a − a_b = l n̄ (x¹ − x⁰),  l = (1 + ¼ a_a·a_b) tan(½Δx)/(½Δx),  n̄ the mean axis
                 let (length, by_angle, by_turn) = match self.rule {
                     Rule::Midpoint => {
@@ -736,29 +707,26 @@ impl Part<'_> {
 
     /// The damping of a joint: of its rotations, or of its translations where it has no rotation.
     ///
-    /// The weight `θ_d = 1/(1 − e^−z) − 1/z`, `z = hc/I`, gives one damped joint its exact decay and stiff dampers no ringing. To it
-    /// comes a damping of the tension that h does not resolve, `η s/(s+4) h k`, with `k = |F| l` the stiffness that a force F at
+    /// To that of its law comes a damping of the tension that h does not resolve, `η s/(s+4) h k`, with `k = |F| l` the stiffness that a force F at
     /// lever l gives to rotation and `s = h²k/I`.
-    fn damping(&self, node: &Node, now: &Moment) -> Damping {
+    fn damping(&self, node: &Node, now: &Moment) -> Damper {
         if node.joint == NONE {
-            return Damping { strength: 0.0, start: 0.0 };
+            return Damper::NONE;
         }
         let turns = rotation_kind(self.plan, node) != RotationKind::Held;
         let slide = detail(self.plan, node).map_or(0.0, |d| d.joint.slide_spring.damping);
         let (_, c_scale) = self.input.scales(&self.input.joint(node.joint as usize));
         let c = c_scale * if turns { node.damping } else { slide };
-        if self.rule == Rule::Backward {
-            return Damping { strength: c, start: 0.0 };
-        }
         let h = self.h;
         // A slider alone is damped as a mass; tension turns nothing there.
         let (inertia, lever) = if turns { node.joint_inertia } else { (node.joint_mass, 0.0) };
-        let z = h * c / inertia;
-        let weight = if z < 1e-3 { 0.5 + z / 12.0 } else { 1.0 / (1.0 - (-z).exp()) - 1.0 / z };
-        let tension = now.memory.force.length() * lever;
-        let s = h * h * tension / inertia;
-        let unresolved = self.tension_damping * s / (s + 4.0) * h * tension;
-        Damping { strength: 2.0 * weight * c + unresolved, start: h * c * (1.0 - 2.0 * weight) }
+        let mut damper = Damper::over(self.rule, h, c, inertia);
+        if self.rule == Rule::Midpoint {
+            let tension = now.memory.force.length() * lever;
+            let s = h * h * tension / inertia;
+            damper.strength += self.tension_damping * s / (s + 4.0) * h * tension;
+        }
+        damper
     }
 
     /// Springs, dampers, limits and servo on three free rotations.
@@ -776,8 +744,7 @@ impl Part<'_> {
     ) -> Law {
         let h = self.h;
         let joint_input = self.input.joint(node.joint as usize);
-        let (k_scale, c_scale) = self.input.scales(&joint_input);
-        let k = node.stiffness * k_scale;
+        let k = node.stiffness * self.input.scales(&joint_input).0;
         let (q_a, q_b) = sides(node, own.q, parent.q);
         let (a_a, a_b) = sides(node, own.a, parent.a);
         let delta = a_a - a_b;
@@ -787,7 +754,7 @@ impl Part<'_> {
             match self.rule {
                 Rule::Midpoint => {
                     let (r0, r1) = sides(node, (own.r0, own.r), (parent.r0, parent.r)).1;
-                    let spring = Spring { k: h * k, a_a, a_b, turn0: own.phi0, turn1: r0 * turn };
+                    let spring = Turned { k: h * k, a_a, a_b, turn0: own.phi0, turn1: r0 * turn };
                     let (tau, gradient) = spring.torque();
                     law.tau += tau;
                     if matrix {
@@ -807,7 +774,7 @@ impl Part<'_> {
                 }
             }
         }
-        let Damping { strength, start } = own.damping;
+        let Damper { strength, start } = own.damping;
         if strength > 0.0 {
             law.tau -= delta * strength + (now_a.w - now_b.w) * start;
             if matrix {
@@ -826,47 +793,43 @@ impl Part<'_> {
             DMat3::from_quat(q_b * joint.parent_from_joint.rotation),
         );
         let limits = &joint.limits;
-        let stop = Stop { k: limits.stiffness, c: limits.damping, width: RAMP };
-        if let Some(range) = limits.angle {
+        if let Some(limit) = limits.angle_law() {
             let angle = joint.angle_near(relative, now.memory.angle);
             let (x_a, x_b) = (f_a.col(0), f_b.col(0));
-            let direction = (x_a + x_b) / (1.0 + x_a.dot(x_b)).max(1e-6);
-            let violation = range.excess(angle);
-            let impulse = law.limit(direction * violation.signum(), violation.abs(), stop, h, delta, sums);
-            if matrix && impulse > 0.0 {
+            let direction = twist_direction(V3::<f64>::splat(x_a), V3::splat(x_b)).lane(0);
+            let impulse = law.limit(direction, angle, &limit, h, delta, sums);
+            if matrix && impulse != 0.0 {
                 // The direction g = (x_a + x_b)/(1 + x_a·x_b) turns with both sides.
-                let scale = impulse * violation.signum() / (1.0 + x_a.dot(x_b)).max(1e-6);
+                let scale = impulse / (1.0 + x_a.dot(x_b)).max(1e-6);
                 let across = x_a.cross(x_b);
-                law.k_a -= (skew(x_a) + outer(direction, across)) * scale;
-                law.k_b += (skew(x_b) - outer(direction, across)) * scale;
+                law.k_a += (skew(x_a) + outer(direction, across)) * scale;
+                law.k_b -= (skew(x_b) - outer(direction, across)) * scale;
             }
         }
-        if let Some(ellipse) = limits.swing
-            && let Some((violation, direction)) = swing_direction(ellipse, relative, f_a, f_b)
+        if let (Some(ellipse), Some(limit), Some(swing)) =
+            (limits.swing, limits.swing_law(), Swing::meaningful(relative))
         {
-            let impulse = law.limit(direction, violation, stop, h, delta, sums);
-            if matrix && impulse > 0.0 {
-                let turning = swing_turning(ellipse, relative, f_a, f_b) * impulse;
-                law.k_a += turning;
-                law.k_b += turning + skew(direction) * impulse;
+            let (violation, direction) = swing.violation(ellipse);
+            let direction = f_b * direction.lane(0);
+            let impulse = law.limit(direction, violation, &limit, h, delta, sums);
+            if matrix && impulse != 0.0 {
+                let turning = f_b * swing.turning(ellipse) * f_b.transpose() * impulse;
+                law.k_a -= turning;
+                law.k_b -= turning + skew(direction) * impulse;
             }
         }
-        if let (Some(motor), Some(ServoTarget::Rotation(target))) = (joint.motor, joint_input.servo) {
-            let (kp, kd) = (motor.stiffness * k_scale, motor.damping * c_scale);
+        if let Some((servo, target)) = joint.motor.as_ref().and_then(|m| TurnServo::of(m, self.input, &joint_input)) {
             let (frame_a, frame_b) = (joint.child_from_joint.rotation, joint.parent_from_joint.rotation);
-            let rest_inverse = (frame_b * target.normalize() * frame_a.conjugate()).conjugate();
-            let phi = log(q_a * rest_inverse * q_b.conjugate());
-            let torque = phi * -kp - delta * (kd / h);
-            let size = torque.length();
-            if size > motor.max {
-                law.tau += torque * (h * motor.max / size);
-                sums.work += (torque * (motor.max / size)).dot(delta);
-            } else {
-                let derivative = log_derivative(phi) * (h * kp);
-                law.tau += torque * h;
-                law.k_a += derivative + cayley_rate(a_a) * kd;
-                law.k_b += derivative.transpose() + cayley_rate(a_b) * kd;
-                sums.work += torque.dot(delta);
+            let rest_inverse = (frame_b * target * frame_a.conjugate()).conjugate();
+            let phi = fast_log(q_a * rest_inverse * q_b.conjugate());
+            let (torque, share) = servo.torque(V3::splat(phi), V3::splat(delta / h));
+            let torque = torque.lane(0) * share;
+            law.tau += torque * h;
+            sums.work += torque.dot(delta);
+            if matrix && share == 1.0 {
+                let derivative = log_derivative(phi) * (h * servo.stiffness);
+                law.k_a += derivative + cayley_rate(a_a) * servo.damping;
+                law.k_b += derivative.transpose() + cayley_rate(a_b) * servo.damping;
             }
         }
         law
@@ -877,7 +840,6 @@ impl Part<'_> {
     fn axis_law(
         &self,
         node: &Node,
-        axis: usize,
         detail: &Detail,
         now_a: &Moment,
         now_b: &Moment,
@@ -888,19 +850,23 @@ impl Part<'_> {
     ) -> Pull {
         let joint = &detail.joint;
         let rate = axis_now.dot(now_a.w - now_b.w);
-        let spring = &joint.rotation_spring;
-        let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
         let law = Line {
-            stiffness: spring.stiffness,
+            spring: self.turning_spring(node, joint),
             damping: own.damping,
-            rest,
-            range: joint.limits.angle,
-            limit_stiffness: joint.limits.stiffness,
-            limit_damping: joint.limits.damping,
-            ramp: RAMP,
+            limit: joint.limits.angle_law(),
             motor: node.flags & MOTOR != 0,
         };
         self.line_law(node, joint, &law, now.angle, own.angle, rate, sums)
+    }
+
+    /// The spring about the axis of a hinge, with its scales.
+    fn turning_spring(&self, node: &Node, joint: &ModelJoint) -> Spring<f64> {
+        let scales = self.input.scales(&self.input.joint(node.joint as usize));
+        Spring::turning(&joint.rotation_spring, node.rest_angle, scales)
+    }
+
+    fn sliding_spring(&self, node: &Node, joint: &ModelJoint, axis: usize) -> Spring<f64> {
+        Spring::sliding(&joint.slide_spring, axis, self.input.scales(&self.input.joint(node.joint as usize)))
     }
 
     /// Springs, dampers, limits and motor along one translation.
@@ -916,26 +882,11 @@ impl Part<'_> {
         sums: &mut Sums,
     ) -> Pull {
         let joint = &detail.joint;
-        let spring = &joint.slide_spring;
-        let range = if axis == 0 { joint.limits.slide } else { None };
-        let (_, c_scale) = self.input.scales(&self.input.joint(node.joint as usize));
-        let c = spring.damping * c_scale;
-        let damping = match self.rule {
-            Rule::Backward => Damping { strength: c, start: 0.0 },
-            Rule::Midpoint => {
-                let z = self.h * c / node.joint_mass;
-                let weight = if z < 1e-3 { 0.5 + z / 12.0 } else { 1.0 / (1.0 - (-z).exp()) - 1.0 / z };
-                Damping { strength: 2.0 * weight * c, start: self.h * c * (1.0 - 2.0 * weight) }
-            }
-        };
+        let spring = self.sliding_spring(node, joint, axis);
         let law = Line {
-            stiffness: spring.stiffness,
-            damping,
-            rest: spring.rest[axis],
-            range,
-            limit_stiffness: joint.limits.slide_stiffness,
-            limit_damping: joint.limits.slide_damping,
-            ramp: range.map_or(0.0, |r| 1e-3 * (r.max - r.min).abs().min(1.0)).max(1e-9),
+            spring,
+            damping: Damper::over(self.rule, self.h, spring.damping, node.joint_mass),
+            limit: if axis == 0 { joint.limits.slide_law() } else { None },
             motor: node.flags & MOTOR != 0 && axis == 0 && joint.mask.rotation() == RotationKind::Held,
         };
         self.line_law(node, joint, &law, now.slide[axis], own.slide[axis], rate, sums)
@@ -953,47 +904,24 @@ impl Part<'_> {
         rate: f64,
         sums: &mut Sums,
     ) -> Pull {
-        let h = self.h;
-        let share = self.rule.end();
-        let joint_input = self.input.joint(node.joint as usize);
-        let (k_scale, c_scale) = self.input.scales(&joint_input);
-        let k = law.stiffness * k_scale;
-        let delta = x1 - x0;
-        let Damping { strength, start } = law.damping;
+        let (h, delta) = (self.h, x1 - x0);
+        let spring = law.spring.over(self.rule, h, x0, x1);
+        let Damper { strength, start } = law.damping;
         let mut pull = Pull {
-            tau: -h * k * (x0 * (1.0 - share) + x1 * share - law.rest) - strength * delta - start * rate,
-            k: h * k * share + strength,
+            tau: spring.impulse - strength * delta - start * rate,
+            k: spring.slope + strength,
             motor: 0.0,
             motor_k: 0.0,
         };
-        if let Some(range) = law.range {
-            let violation = range.excess(x1);
-            if violation != 0.0 {
-                sums.limits += 1;
-                let (sign, stop) =
-                    (violation.signum(), Stop { k: law.limit_stiffness, c: law.limit_damping, width: law.ramp });
-                let (impulse, slope) = stop.impulse(h, violation.abs(), delta * sign);
-                pull.tau -= impulse * sign;
-                pull.k += slope;
-            }
+        if let Some(limit) = law.limit.and_then(|limit| limit.over(h, x1, delta)) {
+            sums.limits += 1;
+            pull.tau += limit.impulse;
+            pull.k += limit.slope;
         }
         if let (true, Some(motor)) = (law.motor, joint.motor) {
-            let (mut kp, mut kd, mut aim, mut aim_rate) = (0.0, 0.0, 0.0, 0.0);
-            match joint_input.servo {
-                Some(ServoTarget::Position { position, rate }) => {
-                    (kp, kd, aim, aim_rate) = (motor.stiffness * k_scale, motor.damping * c_scale, position, rate);
-                }
-                Some(ServoTarget::Rate(rate)) => (kd, aim_rate) = (motor.damping * c_scale, rate),
-                Some(ServoTarget::Rotation(_)) | None => {}
-            }
-            let feed = if self.input.torques { joint_input.torque } else { 0.0 };
-            let torque = feed - kp * (x1 - aim) - kd * (delta / h - aim_rate);
-            let given = torque.clamp(-motor.max, motor.max);
-            pull.motor = h * given;
-            if given == torque {
-                pull.motor_k = h * kp + kd;
-            }
-            sums.effort += given.abs();
+            let servo = Servo::of(&motor, self.input, &self.input.joint(node.joint as usize)).over(h, x0, x1);
+            (pull.motor, pull.motor_k) = (servo.impulse, servo.slope);
+            sums.effort += servo.impulse.abs() / h;
         }
         pull
     }
@@ -1010,47 +938,55 @@ impl Part<'_> {
             if node.joint == NONE {
                 continue;
             }
-            let (k_scale, _) = self.input.scales(&self.input.joint(node.joint as usize));
             let turning = matches!(rotation_kind(self.plan, node), RotationKind::Free | RotationKind::Cardan(_));
             if node.flags & SPRING != 0 && turning {
-                potential += 0.5 * node.stiffness * k_scale * m.memory.turn.length_squared();
+                let (k_scale, _) = self.input.scales(&self.input.joint(node.joint as usize));
+                let law = Spring { stiffness: node.stiffness * k_scale, damping: 0.0, rest: 0.0 };
+                potential += law.at_turn(V3::splat(m.memory.turn)).0;
             }
             let Some(detail) = detail(self.plan, node) else { continue };
             let joint = &detail.joint;
-            if let RotationKind::Axis(axis) = joint.mask.rotation() {
-                let spring = &joint.rotation_spring;
-                let rest = twist_angle(spring.rest, axis) + spring.rest_turns;
-                potential += 0.5 * spring.stiffness * k_scale * (m.angle - rest).powi(2);
-                potential += joint
-                    .limits
-                    .angle
-                    .map_or(0.0, |r| ramp_energy(r.excess(m.angle).abs(), joint.limits.stiffness, RAMP));
+            let of_limit = |law: Option<Limit>, x: f64| law.map_or(0.0, |law| law.at(x).energy);
+            if let RotationKind::Axis(_) = joint.mask.rotation() {
+                potential += self.turning_spring(node, joint).at(m.angle).energy;
+                potential += of_limit(joint.limits.angle_law(), m.angle);
             }
-            for axis in 0..3 {
-                if !joint.mask.holds_translation(axis) {
-                    let spring = &joint.slide_spring;
-                    potential += 0.5 * spring.stiffness * k_scale * (m.slide[axis] - spring.rest[axis]).powi(2);
-                }
+            for axis in (0..3).filter(|&axis| !joint.mask.holds_translation(axis)) {
+                potential += self.sliding_spring(node, joint, axis).at(m.slide[axis]).energy;
             }
-            if let Some(r) = joint.limits.slide {
-                let width = (1e-3 * (r.max - r.min).abs().min(1.0)).max(1e-9);
-                potential += ramp_energy(r.excess(m.slide.x).abs(), joint.limits.slide_stiffness, width);
-            }
+            potential += of_limit(joint.limits.slide_law(), m.slide.x);
             if turning && joint.limits.any() {
                 let parent = &moments[node.parent as usize];
                 let (a, b) = sides(node, m.q, parent.q);
                 let relative = joint.relative_rotation(a, b);
-                if let Some(r) = joint.limits.angle {
-                    let angle = joint.angle_near(relative, m.memory.angle);
-                    potential += ramp_energy(r.excess(angle).abs(), joint.limits.stiffness, RAMP);
-                }
-                if let Some(ellipse) = joint.limits.swing {
-                    let (s1, s2, _) = crate::model::joint::swing_twist(relative);
-                    potential += ramp_energy(ellipse.violation(s1, s2).0, joint.limits.stiffness, RAMP);
+                potential += of_limit(joint.limits.angle_law(), joint.angle_near(relative, m.memory.angle));
+                if let (Some(ellipse), Some(swing)) = (joint.limits.swing, Swing::meaningful(relative)) {
+                    potential += of_limit(joint.limits.swing_law(), swing.violation(ellipse).0);
                 }
             }
         }
         (kinetic, potential)
+    }
+
+    /// The first node whose hard limit is passed: what no force of this step holds.
+    pub(super) fn passed(&self, moments: &[Moment]) -> Option<usize> {
+        (1..self.plan.nodes.len()).find(|&i| {
+            let (node, m) = (&self.plan.nodes[i], &moments[i]);
+            if node.flags & LIMITS == 0 {
+                return false;
+            }
+            let Some(joint) = detail(self.plan, node).map(|d| &d.joint).filter(|j| j.limits.are_hard()) else {
+                return false;
+            };
+            let (a, b) = sides(node, m.q, moments[node.parent as usize].q);
+            let relative = joint.relative_rotation(a, b);
+            let beyond = |range: Option<Range>, x: f64| range.is_some_and(|r| r.excess(x) != 0.0);
+            beyond(joint.limits.angle, joint.angle_near(relative, m.memory.angle))
+                || beyond(joint.limits.slide, m.slide.x)
+                || joint.limits.swing.is_some_and(|ellipse| {
+                    Swing::meaningful(relative).is_some_and(|swing| swing.violation(ellipse).0 > 0.0)
+                })
+        })
     }
 
     /// The moment at the end of an accepted trial.
@@ -1170,13 +1106,6 @@ impl Part<'_> {
     }
 }
 
-/// The rotation vector, by polynomial.
-#[inline(always)]
-fn fast_log(q: DQuat) -> DVec3 {
-    let g = Q::<f64>::splat(q).half_angle_over_sine();
-    DVec3::new(q.x, q.y, q.z) * (2.0 * g).copysign(q.w)
-}
-
 /// The small rotation of a against b that makes the joint's pairs of axes perpendicular.
 fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
     let pairs = rotation_pairs(kind);
@@ -1203,13 +1132,7 @@ fn closing_rotation(kind: RotationKind, f_a: DMat3, f_b: DMat3) -> DVec3 {
 #[inline(always)]
 fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3 {
     // R_bᵀ log(q_a q0⁻¹ q_b⁻¹) = log(q_b⁻¹ q_a q0⁻¹)
-    let short = fast_log(q_b.conjugate() * q_a * rest_inverse);
-    let length = short.length();
-    if length < 1.0 {
-        return short; // far from half a turn there is no choice, unless a whole turn was made within a step
-    }
-    let long = short * (1.0 - TAU / length);
-    if (long - last).length_squared() < (short - last).length_squared() { long } else { short }
+    turn_near(fast_log(q_b.conjugate() * q_a * rest_inverse), last)
 }
 
 /// What a joint's gap is measured against \[m\]: its lever, or the body's own size where the lever is short.
@@ -1220,55 +1143,6 @@ fn gap_size(node: &Node) -> f64 {
 fn inertia(node: &Node) -> DMat3 {
     let [xx, xy, xz, yy, yz, zz] = node.inertia;
     DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
-}
-
-/// Angular limits grow smoothly over this much \[rad\].
-const RAMP: f64 = 0.02;
-
-/// Force and slope of a limit violated by `v`: quadratic over the ramp, then linear.
-fn ramp(v: f64, k: f64, width: f64) -> (f64, f64) {
-    if v <= 0.0 {
-        (0.0, 0.0)
-    } else if v < width {
-        (0.5 * k * v * v / width, k * v / width)
-    } else {
-        (k * (v - 0.5 * width), k)
-    }
-}
-
-/// A limit: its stiffness and damping, and the width over which the stiffness grows.
-#[derive(Clone, Copy)]
-struct Stop {
-    k: f64,
-    c: f64,
-    width: f64,
-}
-
-impl Stop {
-    /// Impulse of a limit that is violated by `v` at the end of a part and went in by `delta` during it, and its slope:
-    ///
-    /// ```text
-    /// max(0, h f(v) + c min(v, δ))
-    /// ```
-    /// The damper acts along the part of the way that lies beyond the limit; nothing pulls. So the impulse grows with `v` without a jump, and a body that
-    /// is thrown against its limit has an end of the part to come to. (With a damper along the whole way there may be none: it throws back
-    /// whatever comes to lie beyond the limit, and nothing holds what does not.)
-    fn impulse(&self, h: f64, v: f64, delta: f64) -> (f64, f64) {
-        let (force, slope) = ramp(v, self.k, self.width);
-        let impulse = h * force + self.c * v.min(delta);
-        if impulse > 0.0 { (impulse, h * slope + self.c) } else { (0.0, 0.0) }
-    }
-}
-
-/// The energy of [`ramp`].
-fn ramp_energy(v: f64, k: f64, width: f64) -> f64 {
-    if v <= 0.0 {
-        0.0
-    } else if v < width {
-        k * v.powi(3) / (6.0 * width)
-    } else {
-        k * (0.5 * v * v - 0.5 * width * v + width * width / 6.0)
-    }
 }
 
 /// `tan(½x)/(½x)` and its derivative.
@@ -1282,75 +1156,6 @@ fn tangent_ratio(x: f64) -> (f64, f64) {
     (tangent / y, ((1.0 + tangent * tangent) * y - tangent) / (2.0 * y * y))
 }
 
-/// A spring on three rotations over a part, by the midpoint rule: its impulse does exactly the work of its energy `½k|turn|²`.
-///
-/// The bodies turn by Cayley vectors `a_a`, `a_b`; a turns relative to b by `b`, `cay(a_a) = cay(a_b) cay(b)`. From the
-/// composition of Cayley vectors
-///
-/// ```text
-/// a_a − a_b = (1 + ¼ a_a·a_b) (I − ½[a_b])⁻¹ b                                                             (1)
-/// ```
-/// so the torque `τ = (I + ½[a_b]) σ / (1 + ¼ a_a·a_b)` has the work `τ·(a_a − a_b) = σ·b`: what both bodies turn together does not
-/// matter. The torque σ is the mean of those at both ends and what the mean lacks, along b:
-///
-/// ```text
-/// σ = −k(½(t⁰ + t¹) − γ b)      γ = (½|t⁰|² − ½|t¹|² + ½(t⁰ + t¹)·b) / |b|²                                 (2)
-/// ```
-struct Spring {
-    /// Stiffness times h.
-    k: f64,
-    a_a: DVec3,
-    a_b: DVec3,
-    /// The turns from rest at both ends, in the axes that b had at the start.
-    turn0: DVec3,
-    turn1: DVec3,
-}
-
-/// γ of (2), with its divisor.
-struct Gradient {
-    b: DVec3,
-    gamma: f64,
-    squared: f64,
-}
-
-impl Spring {
-    fn torque(&self) -> (DVec3, Gradient) {
-        let Spring { k, a_a, a_b, turn0, turn1 } = *self;
-        let common = 1.0 + 0.25 * a_a.dot(a_b);
-        let delta = a_a - a_b;
-        let b = (delta - a_b.cross(delta) * 0.5) / common;
-        let sum = turn0 + turn1;
-        // The numerator is of third order in b: below a millionth of a radian it is rounding. γ = ±½ are the torques at the start
-        // and at the end.
-        let squared = b.length_squared() + 1e-12;
-        let lacking = 0.5 * (turn0.length_squared() - turn1.length_squared() + sum.dot(b));
-        let gamma = (lacking / squared).clamp(-0.5, 0.5);
-        let sigma = (sum * 0.5 - b * gamma) * -k;
-        ((sigma + a_b.cross(sigma) * 0.5) / common, Gradient { b, gamma, squared })
-    }
-
-    /// `(k_a, k_b)` of `−δτ = k_a ρ_a − k_b ρ_b`; `back` turns from b's axes at the end to those at the start.
-    fn derivative(&self, tau: DVec3, gradient: Gradient, back: DMat3) -> (DMat3, DMat3) {
-        let Spring { k, a_a, a_b, turn0, turn1 } = *self;
-        let Gradient { b, gamma, squared } = gradient;
-        let share = 1.0 / (1.0 + 0.25 * a_a.dot(a_b));
-        let (rate_a, rate_b, rate) = (cayley_rate(a_a), cayley_rate(a_b), cayley_rate(b));
-        let sum = turn0 + turn1;
-        // By the turn ρ of a relative to b, in b's axes at the start: δt¹ = Gρ, δb = Cρ, ½δ|t¹|² = t¹·ρ.
-        let g = log_derivative(turn1);
-        let mut relative = g * 0.5 - rate * gamma;
-        if gamma.abs() < 0.5 {
-            let lacking = (g.transpose() * b + rate.transpose() * sum) * 0.5 - turn1;
-            relative -= outer(b, (lacking - rate.transpose() * b * (2.0 * gamma)) / squared);
-        }
-        let turned = (relative + skew(a_b) * relative * 0.5) * back * (k * share);
-        let sigma = (sum * 0.5 - b * gamma) * -k;
-        let by_a = outer(tau, rate_a.transpose() * a_b) * (0.25 * share);
-        let by_b = outer(tau, rate_b.transpose() * a_a) * (0.25 * share) + skew(sigma) * rate_b * (0.5 * share);
-        (turned + by_a, turned - by_b)
-    }
-}
-
 /// Impulse and derivative on three rotations: `−δτ = k_a ρ_a − k_b ρ_b`.
 struct Law {
     tau: DVec3,
@@ -1359,18 +1164,15 @@ struct Law {
 }
 
 impl Law {
-    /// Adds a one-sided limit at the end pose, violated by `v` against `direction`; returns its impulse.
-    fn limit(&mut self, direction: DVec3, v: f64, stop: Stop, h: f64, delta: DVec3, sums: &mut Sums) -> f64 {
-        if v <= 0.0 {
-            return 0.0;
-        }
+    /// Adds a limit of a coordinate `x` that grows along `direction`; returns its impulse.
+    fn limit(&mut self, direction: DVec3, x: f64, limit: &Limit, h: f64, delta: DVec3, sums: &mut Sums) -> f64 {
+        let Some(over) = limit.over(h, x, direction.dot(delta)) else { return 0.0 };
         sums.limits += 1;
-        let (impulse, slope) = stop.impulse(h, v, direction.dot(delta));
-        self.tau -= direction * impulse;
-        let block = outer(direction, direction) * slope;
+        self.tau += direction * over.impulse;
+        let block = outer(direction, direction) * over.slope;
         self.k_a += block;
         self.k_b += block;
-        impulse
+        over.impulse
     }
 }
 
@@ -1384,13 +1186,9 @@ struct Pull {
 
 /// What acts on one coordinate.
 struct Line {
-    stiffness: f64,
-    damping: Damping,
-    rest: f64,
-    range: Option<crate::model::Range>,
-    limit_stiffness: f64,
-    limit_damping: f64,
-    ramp: f64,
+    spring: Spring<f64>,
+    damping: Damper,
+    limit: Option<Limit>,
     motor: bool,
 }
 
@@ -1436,13 +1234,13 @@ impl Outside {
         }
         self.touched.clear();
         self.work = 0.0;
-        let (h, after) = (part.h, part.after);
+        let (h, left) = (part.h, part.left);
         let node_of = &part.plan.node_of;
         for (tracker, target) in part.model.trackers().iter().zip(&part.input.targets) {
             let Some(target) = target else { continue };
             let i = node_of[tracker.body.index()] as usize;
             let speed = target.velocity.linear;
-            let end = target.pose.translation - speed * after;
+            let end = target.pose.translation - speed * left;
             let pull = Pull3 {
                 point: tracker.point,
                 start: end - speed * h,
@@ -1453,11 +1251,11 @@ impl Outside {
             self.pull(part, i, &pull, &now[i], &trial[i], matrix);
             // Rotation: −k φ − c (ω − ω*), towards the end pose as far as h does not resolve the spring.
             let w = target.velocity.angular;
-            let q1 = exp(w * -after) * target.pose.rotation.normalize();
+            let q1 = exp(w * -left) * target.pose.rotation.normalize();
             let q0 = exp(w * -h) * q1;
             let node = &part.plan.nodes[i];
             let (k, c) = (tracker.rotation_stiffness, tracker.rotation_damping);
-            let theta = blend(part.rule, h * h * k / node.mean_inertia);
+            let theta = part.rule.end_of_pull(h * h * k / node.mean_inertia);
             let (phi0, phi1) = (log(now[i].q * q0.conjugate()), log(trial[i].q * q1.conjugate()));
             let a = trial[i].a;
             let torque = (phi0 * (1.0 - theta) + phi1 * theta) * (-h * k) - (a - w * h) * c;
@@ -1469,7 +1267,7 @@ impl Outside {
         }
         for drag in &part.input.drags {
             let i = node_of[drag.body.index()] as usize;
-            let end = drag.target - drag.target_velocity * after;
+            let end = drag.target - drag.target_velocity * left;
             let pull = Pull3 {
                 point: drag.point,
                 start: end - drag.target_velocity * h,
@@ -1493,7 +1291,7 @@ impl Outside {
             let (b0, b1) = (now[j].q * spring.point_in_b, trial[j].r * spring.point_in_b);
             let d0 = now[i].x + a0 - now[j].x - b0;
             let d1 = trial[i].x + a1 - trial[j].x - b1;
-            let (elastic, kd) = elastic(part.rule, spring, d0, d1);
+            let (elastic, kd) = PointSpring::of(spring).over(part.rule, d0, d1);
             let force = elastic * h - (d1 - d0) * spring.damping;
             let kd = kd * h + DMat3::from_diagonal(DVec3::splat(spring.damping));
             self.work += force.dot(d1 - d0) / h;
@@ -1533,7 +1331,7 @@ impl Outside {
         let (way_a, way_b) = (way(i, a), touch.follow.b.map_or(touch.follow.carried * h, |_| way(j, b)));
         let pose = |i: usize| Pose::new(now[i].q, now[i].x);
         let gap = touch.follow.gap(pose(i), touch.follow.b.map(|_| pose(j)), h + after);
-        let end = blend(part.rule, h * h * touch.stiffness() / touch.mass);
+        let end = part.rule.end_of_pull(h * h * touch.stiffness() / touch.mass);
         let (force, kd) = touch.impulse(gap, way_a - way_b, end, h);
         self.work += (force.dot(way_a) - if j == 0 { 0.0 } else { force.dot(way_b) }) / h;
         if j == 0 {
@@ -1552,7 +1350,7 @@ impl Outside {
         let h = part.h;
         let (r0, r1) = (now.q * pull.point, trial.r * pull.point);
         let (p0, p1) = (now.x + r0, trial.x + r1);
-        let theta = blend(part.rule, h * h * pull.stiffness / part.plan.nodes[i].mass);
+        let theta = part.rule.end_of_pull(h * h * pull.stiffness / part.plan.nodes[i].mass);
         let stretch = (p0 - pull.start) * (1.0 - theta) + (p1 - pull.end) * theta;
         let force = stretch * (-h * pull.stiffness) - ((p1 - p0) - (pull.end - pull.start)) * pull.damping;
         let kappa = h * pull.stiffness * theta + pull.damping;
@@ -1602,46 +1400,6 @@ struct Pull3 {
     damping: f64,
 }
 
-/// Share of the end pose in a spring to the outside: half while h resolves it (`s = h²k/m` small), all when it does not.
-fn blend(rule: Rule, s: f64) -> f64 {
-    match rule {
-        Rule::Midpoint => 0.5 + 0.5 * s / (s + 4.0),
-        Rule::Backward => 1.0,
-    }
-}
-
-/// Force on a of an anchor spring whose stretch goes from `d0` to `d1`, and minus its derivative by `d1`.
-///
-/// Under the midpoint rule the force is `−k(½s − L)(d0 + d1)/s`, `s = ℓ0 + ℓ1`, whose work is exactly the energy given up, since
-/// `(d1 − d0)·(d0 + d1) = (ℓ1 − ℓ0) s`.
-fn elastic(rule: Rule, spring: &AnchorSpring, d0: DVec3, d1: DVec3) -> (DVec3, DMat3) {
-    let (k, rest) = (spring.stiffness, spring.rest_length);
-    let length = d1.length();
-    let diagonal = |x: f64| DMat3::from_diagonal(DVec3::splat(x));
-    match rule {
-        Rule::Midpoint => {
-            let (sum, s) = (d0 + d1, d0.length() + length);
-            if rest == 0.0 || s < 1e-12 {
-                return (sum * (-0.5 * k), diagonal(0.5 * k));
-            }
-            let share = 0.5 - rest / s;
-            let along = if length > 1e-12 { outer(sum, d1 / length) * (k * rest / (s * s)) } else { DMat3::ZERO };
-            (sum * (-k * share), diagonal(k * share) + along)
-        }
-        Rule::Backward => {
-            if rest == 0.0 {
-                return (d1 * -k, diagonal(k));
-            }
-            if length < 1e-12 {
-                return (DVec3::ZERO, DMat3::ZERO);
-            }
-            let n = d1 / length;
-            let across = (1.0 - rest / length).max(0.0);
-            (n * (-k * (length - rest)), diagonal(k * across) + outer(n, n) * (k * (1.0 - across)))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1682,7 +1440,8 @@ mod tests {
 
     impl<'a> Apart<'a> {
         fn new(model: &'a Model, plan: &'a Plan, input: &'a Input, rule: Rule) -> Apart<'a> {
-            let part = Part { plan, model, input, touches: &[], rule, h: 0.01, after: 0.0, tension_damping: 0.0 };
+            let part =
+                Part { plan, model, input, touches: &[], rule, h: 0.01, left: 0.0, after: 0.0, tension_damping: 0.0 };
             let mask = model.joints()[1].mask;
             let k = 7 * usize::from(mask.bits());
             let mut now = vec![Moment::WORLD; 3];

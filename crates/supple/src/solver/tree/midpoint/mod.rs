@@ -23,11 +23,12 @@ use crate::input::Input;
 use crate::maths::Wrench;
 use crate::maths::rotation::turned_inertia;
 use crate::measure;
-use crate::model::{BodyId, Model, State};
+use crate::model::laws::Rule;
+use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::Mode;
 use crate::step::{Cause, Failure, Report};
 use crate::watch::{Notes, Stage};
-use equations::{Moment, Outside, Part, Rule, Sums, Trial, gather, scatter};
+use equations::{Moment, Outside, Part, Sums, Trial, gather, scatter};
 use glam::DVec3;
 use newton::Newton;
 
@@ -94,6 +95,14 @@ impl Settings {
     }
 }
 
+/// What a part came to.
+pub(super) enum Outcome {
+    /// The state is written.
+    Done(Report),
+    /// The hard limit of this joint was passed unforeseen, which takes rows: nothing is written. What was spent.
+    Passed(JointId, Report),
+}
+
 /// One part `h` of a step, `after` seconds of the step still to come. The state is written at the end.
 pub(super) fn substep(
     model: &Model,
@@ -103,12 +112,16 @@ pub(super) fn substep(
     state: &mut State,
     plan: &Plan,
     (work, notes): (&mut MidpointWork, &mut Notes),
-) -> Result<Report, Failure> {
+) -> Result<Outcome, Failure> {
     gather(plan, state, &mut work.now);
     notes.mark(Stage::Check);
     let settings = Settings::new(mode, depth);
-    let mut run = Run { model, input, touches, settings, plan, work, notes, report: Report::default() };
+    let mut run =
+        Run { model, input, touches, settings, plan, end: after, work, notes, report: Report::default(), passed: None };
     run.advance(h, after, 0);
+    if let Some(joint) = run.passed {
+        return Ok(Outcome::Passed(joint, run.report));
+    }
     let mut report = run.report;
     if let Some(i) = (1..plan.nodes.len()).find(|&i| !finite(&work.now[i])) {
         return Err(Failure::NotFinite(BodyId(plan.nodes[i].body)));
@@ -117,7 +130,7 @@ pub(super) fn substep(
     let gap = measure::joint_gap(model, state);
     (report.max_joint_gap, report.max_joint_tilt, report.widest_joint) = (gap.distance, gap.tilt, gap.joint);
     notes.mark(Stage::Measure);
-    Ok(report)
+    Ok(Outcome::Done(report))
 }
 
 impl MidpointWork {
@@ -145,9 +158,13 @@ struct Run<'a> {
     touches: &'a [Touch],
     settings: Settings,
     plan: &'a Plan,
+    /// Time from the end of the part that is asked for to the end of the step \[s\].
+    end: f64,
     work: &'a mut MidpointWork,
     notes: &'a mut Notes,
     report: Report,
+    /// The joint whose hard limit was passed: all is given up.
+    passed: Option<JointId>,
 }
 
 /// Newton ends when its correction and the gaps it last saw are below this \[rad, share of a lever\]; gaps are then closed exactly.
@@ -170,6 +187,7 @@ impl<'a> Run<'a> {
             touches: self.touches,
             rule,
             h,
+            left: after - self.end,
             after,
             tension_damping: self.settings.tension_damping,
         }
@@ -196,6 +214,7 @@ impl<'a> Run<'a> {
                 let kept = self.energy_kept(&part, before, &sums);
                 self.notes.mark(Stage::Close);
                 if kept {
+                    self.watch_stops(&part);
                     return self.accept(rule, h, sums);
                 }
                 self.report.note(self.body(self.most_energetic()), Cause::Energy);
@@ -214,7 +233,9 @@ impl<'a> Run<'a> {
 
     fn halves(&mut self, h: f64, after: f64, depth: u32) {
         self.advance(0.5 * h, after + 0.5 * h, depth + 1);
-        self.advance(0.5 * h, after, depth + 1);
+        if self.passed.is_none() {
+            self.advance(0.5 * h, after, depth + 1);
+        }
     }
 
     fn body(&self, node: usize) -> BodyId {
@@ -376,6 +397,13 @@ impl<'a> Run<'a> {
         kinetic.max(self.plan.mass * self.input.gravity.length() * self.plan.reach).max(work.abs())
     }
 
+    /// Notes a hard limit that `next` has passed.
+    fn watch_stops(&mut self, part: &Part<'_>) {
+        if !self.model.hard_limits().is_empty() {
+            self.passed = part.passed(&self.work.next).map(|i| JointId(self.plan.nodes[i].joint));
+        }
+    }
+
     fn accept(&mut self, rule: Rule, h: f64, sums: Sums) {
         self.notes.part = h;
         std::mem::swap(&mut self.work.now, &mut self.work.next);
@@ -430,6 +458,7 @@ impl<'a> Run<'a> {
             self.work.next.iter_mut().for_each(|m| (m.v, m.w) = (m.v * scale, m.w * scale));
         }
         self.work.next.iter_mut().for_each(|m| m.memory.force = DVec3::ZERO);
+        self.watch_stops(&part);
         self.report.resorts += 1;
         self.notes.mark(Stage::Solve);
         self.accept(Rule::Backward, h, sums);

@@ -17,7 +17,7 @@
 //! ```
 
 use crate::maths::block::solve_dense;
-use crate::maths::rotation::skew;
+use crate::maths::rotation::{outer, skew};
 use glam::{DMat3, DVec3};
 
 /// A 6×6 matrix in 3×3 blocks; rows force and torque, columns displacement and rotation.
@@ -480,11 +480,6 @@ fn eliminate_any(a: &Blocks, joint: &AnyJoint, factor: &mut AnyFactor) -> Option
         }
     }
     Some(rest)
-}
-
-/// `a bᵀ`.
-pub(super) fn outer(a: DVec3, b: DVec3) -> DMat3 {
-    DMat3::from_cols(a * b.x, a * b.y, a * b.z)
 }
 
 fn dense(a: &Blocks) -> [[f64; 6]; 6] {
