@@ -116,6 +116,8 @@ struct Tiers {
     backward_parts: u64,
     /// Parts done by the last resort.
     resorts: u64,
+    /// Those of them in which bodies that touch could not move.
+    stalled: u64,
     /// Parts whose velocities were projected onto closed joints.
     projections: u64,
 }
@@ -125,6 +127,7 @@ impl Tiers {
         self.rotation_halvings += u64::from(step.rotation_halvings);
         self.backward_parts += u64::from(step.backward_parts);
         self.resorts += u64::from(step.resorts);
+        self.stalled += u64::from(step.stalled);
         self.projections += u64::from(step.projections);
     }
 
@@ -134,6 +137,7 @@ impl Tiers {
             (self.rotation_halvings, "rotation halving", "rotation halvings"),
             (self.backward_parts, "backward part", "backward parts"),
             (self.resorts, "resort", "resorts"),
+            (self.stalled, "part without a way to move", "parts without a way to move"),
             (self.projections, "projection", "projections"),
         ];
         let words = told.iter().filter(|(n, ..)| *n > 0).map(|&(n, one, many)| count(n as usize, one, many));

@@ -270,6 +270,7 @@ fn number(cause: Cause) -> u32 {
         Cause::Convergence => 3,
         Cause::Overflow => 4,
         Cause::Resort => 5,
+        Cause::Stalled => 7, // 6 is a step that failed
     }
 }
 

@@ -12,6 +12,7 @@ mod loops;
 mod peak;
 mod servo;
 mod skin;
+mod soak;
 mod stiffness;
 mod trees;
 mod trial;
@@ -56,6 +57,8 @@ enum Name {
     Loops(loops::LoopsArgs),
     /// Stacks, slopes, a pile, a car, a walker, a ragdoll and a grasp: what contacts keep and what they cost
     Contacts(contacts::ContactsArgs),
+    /// Every built-in scene and every character for minutes on end: gaps, energy, memory, rest
+    Soak(soak::SoakArgs),
     /// The robot on its feet, every joint a servo, by stiffness
     Servo(servo::ServoArgs),
     /// Time per step of a worm in flesh, explicit and implicit [Kim 2008, table 2]
@@ -77,7 +80,7 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 17] = [
+const NAMES: [(&str, &str); 18] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -89,6 +92,7 @@ const NAMES: [(&str, &str); 17] = [
         "contacts",
         "stacks, slopes, a pile, a car, a walker, a ragdoll and a grasp: what contacts keep and what they cost",
     ),
+    ("soak", "every built-in scene and every character for minutes on end: gaps, energy, memory, rest"),
     ("servo", "the robot on its feet, every joint a servo, by stiffness"),
     ("assembly", "broken poses brought together, frames of posing and shaking [Faure 1998]"),
     ("worm", "time per step of a worm in flesh, explicit and implicit [Kim 2008, table 2]"),
@@ -115,6 +119,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Assembly(args)) => assembly::run(args, terminal),
         Some(Name::Loops(args)) => loops::run(args, terminal),
         Some(Name::Contacts(args)) => contacts::run(args, terminal),
+        Some(Name::Soak(args)) => soak::run(args, terminal),
         Some(Name::Servo(args)) => servo::run(args, terminal),
         Some(Name::Worm(args)) => creatures::run("worm", args, terminal),
         Some(Name::Fish(args)) => creatures::run("fish", args, terminal),

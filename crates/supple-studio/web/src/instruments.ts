@@ -20,6 +20,7 @@ const CAUSES = [
   "had a number beyond all bounds",
   "could not be solved in parts however small",
   "made the step fail",
+  "could not move, with what it touches, and stayed where it was: let figures start apart, or pull less",
 ];
 /** From here on a body is red in the picture; turning fast is usual. */
 const MARKED = 2;

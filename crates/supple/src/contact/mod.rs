@@ -65,6 +65,17 @@ impl ContactKey {
     pub(crate) fn limit(joint: JointId, place: u32) -> ContactKey {
         ContactKey { shape_a: u32::MAX, shape_b: joint.0, place, feature: 0 }
     }
+
+    /// The body on side a of a contact, or whose joint a limit is of; none for the key of another model.
+    pub(crate) fn body(&self, model: &Model) -> Option<BodyId> {
+        if self.shape_a == u32::MAX {
+            return model.joints().get(self.shape_b as usize).map(|joint| joint.child);
+        }
+        match model.colliders().all.get(self.shape_a as usize)?.owner {
+            Other::Body(id) => Some(id),
+            Other::Obstacle(_) => None,
+        }
+    }
 }
 
 /// One point where body a touches something, or may soon.
@@ -147,6 +158,20 @@ impl ContactWork {
     /// The contacts that [`detect`] found last.
     pub fn contacts(&self) -> &[Contact] {
         &self.contacts
+    }
+
+    /// Leaves out the contacts of bodies that stay where they are, told by body; none is told when all move.
+    pub(crate) fn leave_out(&mut self, held: &[bool]) {
+        if held.is_empty() {
+            return;
+        }
+        self.contacts.retain(|contact| {
+            let other = match contact.b {
+                Other::Body(b) => held[b.index()],
+                Other::Obstacle(_) => false,
+            };
+            !(held[contact.a.index()] || other)
+        });
     }
 }
 

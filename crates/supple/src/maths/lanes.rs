@@ -3,10 +3,22 @@
 //! The sweeps of `solver/tree` are written once over [`Real`] and compiled for
 //! - `f64`, the baseline of every machine;
 //! - [`Fused`], one `f64` with fused multiply-add, only inside functions compiled for it;
-//! - [`Four`], four `f64` in one register: four characters of one model.
+//! - `Four`, four `f64` in one register: four characters of one model.
 //!
 //! [`Real::enter`] enters functions compiled for them. This is the only file that contains unsafe code: the calls
 //! into functions compiled for instructions that were found to be present, and the vector instructions themselves.
+//! `Four` belongs to this crate alone, which makes one only after asking [`has_fused`]: a value of it is a promise that
+//! the machine has AVX2, and safe code elsewhere cannot make that promise.
+//!
+//! ```
+//! use supple::maths::lanes::{Fused, Real, has_fused};
+//! assert_eq!(Fused::splat(2.0).madd(Fused(3.0), Fused(1.0)).lane(0), 7.0); // on any machine
+//! let _ = has_fused();
+//! ```
+//! ```compile_fail,E0603
+//! use supple::maths::lanes::{Four, Real};
+//! assert_eq!(Four::splat(2.0).lane(0), 2.0); // an illegal instruction where there is no AVX
+//! ```
 //!
 //! `Fused` and `Four` do the same operations in the same order, so a character alone and a character in a lane agree
 //! bit for bit; `f64` rounds each product and differs in the last bits.
@@ -219,12 +231,12 @@ mod four {
     use super::*;
     use std::arch::x86_64::*;
 
-    /// Four `f64` in one AVX2 register. Used only inside [`Real::enter`].
+    /// Four `f64` in one AVX2 register. Made only after [`has_fused`]; computed with only inside [`Real::enter`].
     #[derive(Clone, Copy, Debug)]
-    pub struct Four(__m256d);
+    pub(crate) struct Four(__m256d);
 
-    // Safety of this module: each function is one instruction of AVX, AVX2 or FMA, and values of `Four` exist only
-    // inside functions that `run_fused` enters after finding those instructions present.
+    // Safety of this module: each function is one instruction of AVX, AVX2 or FMA. `Four` is private to this crate, and its
+    // one user, `substep_four`, makes values of it only where `has_fused` has found those instructions present.
     impl Add for Four {
         type Output = Self;
         #[inline(always)]
@@ -318,7 +330,7 @@ mod four {
     }
 }
 #[cfg(target_arch = "x86_64")]
-pub use four::Four;
+pub(crate) use four::Four;
 
 /// Work compiled for one kind of number. `run` and all it calls must be `#[inline(always)]`, without closures around
 /// vector code, or the compiler leaves the fast instructions out.
@@ -339,7 +351,7 @@ pub enum Instructions {
     Baseline,
 }
 
-/// Whether this machine has the instructions of [`Fused`] and [`Four`].
+/// Whether this machine has the instructions of [`Fused`] and of four lanes in one register.
 #[inline]
 pub fn has_fused() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -352,7 +364,7 @@ pub fn has_fused() -> bool {
     }
 }
 
-/// Runs work on [`Fused`] or [`Four`], compiled for the instructions they need.
+/// Runs work on [`Fused`] or `Four`, compiled for the instructions they need.
 ///
 /// # Panics
 /// When [`has_fused`] is false.

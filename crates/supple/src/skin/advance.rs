@@ -47,6 +47,10 @@ pub(crate) struct SkinWork {
     solution: Solution,
     core: Vec<(usize, usize, Block)>,
     yields: Vec<DMat3>,
+    /// D⁻¹ by vertex as contacts answer with it \[1/kg\]; which way each is pushed, and how it goes.
+    scalars: Vec<f64>,
+    headings: Vec<DVec3>,
+    pushed: Vec<DVec3>,
     f_b: Vec<Vector>,
     f_s: Vec<DVec3>,
     u: Vec<DVec3>,
@@ -83,6 +87,9 @@ impl SkinWork {
             solution: Solution::default(),
             core: Vec::new(),
             yields: Vec::new(),
+            scalars: Vec::new(),
+            headings: vec![DVec3::ZERO; skin.nodes()],
+            pushed: vec![DVec3::ZERO; skin.nodes()],
             f_b: Vec::new(),
             f_s: Vec::new(),
             u: Vec::new(),
@@ -158,6 +165,7 @@ pub(crate) fn substep(
     work.make_room(model, skin, input);
 
     // Free velocities
+    work.weigh_touches(skin, h);
     let limits = work.assemble(model, skin, input, state, span);
     work.start_from_before(skin, state, h);
     notes.mark(Stage::Forces);
@@ -319,11 +327,43 @@ impl SkinWork {
         skeleton.make_room(model, skin, pairs, grips);
     }
 
+    /// Finds D⁻¹ of the vertices that are touched. What acts on a part from its start is answered by M̃_s⁻¹, and what contacts change of it by D⁻¹. So from
+    /// part to part their impulses follow `λ ← λ − D P (λ − λ*)` with `P = M̃_s⁻¹` among the vertices that are touched: to and fro, ever wider, where P is more
+    /// than twice D⁻¹. A vertex that is pushed alone yields P_aa, but a patch that is pushed as a whole yields far more, since the springs within it hold none
+    /// of it. With P symmetric and without negative entries, and m the masses,
+    ///
+    /// ```text
+    /// D_a⁻¹ = (P m)_a / m_a,      Σ y_a² D_a⁻¹ − Σ y_a P_ab y_b = ½ Σ m_a P_ab m_b (y_a/m_a − y_b/m_b)² ≥ 0
+    /// ```
+    /// so that impulses come to rest from one side; in one part where a contact is alone. It is at most 1/m, as if all springs were cut.
+    fn weigh_touches(&mut self, skin: &Skin, h: f64) {
+        let SkinWork { posed, matrix, touches, scalars, headings, pushed, .. } = self;
+        scalars.clone_from(&matrix.scalars);
+        if touches.is_empty() {
+            return;
+        }
+        headings.fill(DVec3::ZERO);
+        for touch in touches.iter() {
+            for (v, share) in touch.vertices().filter(|(v, _)| skin.soft[*v as usize]) {
+                headings[v as usize] += posed.turns[v as usize].transpose() * (touch.normal * share);
+            }
+        }
+        for (a, (heading, pushed)) in headings.iter_mut().zip(pushed.iter_mut()).enumerate() {
+            *heading = heading.normalize_or_zero();
+            *pushed = *heading * skin.masses[a];
+        }
+        matrix.solve(pushed);
+        for (a, heading) in headings.iter().enumerate().filter(|(_, heading)| **heading != DVec3::ZERO) {
+            let most = 1.0 / (skin.masses[a] * (1.0 + h * skin.damping[a]));
+            scalars[a] = (heading.dot(pushed[a]) / skin.masses[a]).clamp(scalars[a], most.max(scalars[a]));
+        }
+    }
+
     /// The equations at the start of a part; returns how many limits act.
     fn assemble(&mut self, model: &Model, skin: &Skin, input: &Input, state: &State, span: Span) -> u32 {
         let h = span.h;
         let settings = input.skin;
-        let SkinWork { posed, matrix, skeleton, core, yields, f_b, f_s, u, v, .. } = self;
+        let SkinWork { posed, matrix, skeleton, core, yields, scalars, f_b, f_s, u, v, .. } = self;
         let bodies = model.bodies().len();
         v.clear();
         v.extend(state.bodies.iter().map(|body| from_twist(body.velocity)));
@@ -369,13 +409,13 @@ impl SkinWork {
 
         // Skin: W of the condensed matrix, and h m (g − bend) on bones and skin
         let diagonal = match settings.response {
-            SkinResponse::Complementary => Diagonal::Scalars,
-            SkinResponse::Published => Diagonal::Blocks,
+            SkinResponse::Complementary => Diagonal::Scalars(scalars),
+            SkinResponse::Published => Diagonal::Blocks(&matrix.blocks),
         };
         yields.clear();
         match settings.dynamics {
             SkinDynamics::Soft => {
-                yields.extend((0..skin.nodes()).map(|a| condense::yielding(posed, matrix, diagonal, a)));
+                yields.extend((0..skin.nodes()).map(|a| condense::yielding(posed, diagonal, a)));
             }
             SkinDynamics::Carried => yields.resize(skin.nodes(), DMat3::ZERO),
         }
@@ -496,7 +536,7 @@ impl SkinWork {
         if self.responder.rows.is_empty() {
             return Ok(());
         }
-        let SkinWork { posed, matrix, skeleton, responder, yields, v, .. } = self;
+        let SkinWork { posed, scalars, skeleton, responder, yields, v, .. } = self;
         let ground = Ground { model, skin, posed, state, yields, h };
         let dv = responder.solve(&ground, skeleton).map_err(|node| failure(model, node))?;
         for (v, dv) in v.iter_mut().zip(dv) {
@@ -504,7 +544,7 @@ impl SkinWork {
         }
         if input.skin.dynamics == SkinDynamics::Soft {
             let nodes = &mut state.nodes;
-            let inverse = |a: usize| DMat3::from_diagonal(DVec3::splat(matrix.scalars[a]));
+            let inverse = |a: usize| DMat3::from_diagonal(DVec3::splat(scalars[a]));
             responder.move_skin(skin, posed, inverse, |a, dv| nodes[a].velocity += dv);
         }
         Ok(())

@@ -115,12 +115,12 @@ impl SkinMatrix {
 }
 
 /// Which approximate inverse of M̃_s condenses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Diagonal {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Diagonal<'w> {
     /// Its 3×3 blocks, as published.
-    Blocks,
-    /// One number for each vertex, a third of the trace of its block: contacts then have a closed form.
-    Scalars,
+    Blocks(&'w [DMat3]),
+    /// One number for each vertex: contacts then have a closed form.
+    Scalars(&'w [f64]),
 }
 
 /// One block of the bones in quarters.
@@ -521,10 +521,10 @@ impl Skeleton {
 }
 
 /// `R D⁻¹ Rᵀ` of a vertex \[1/kg\].
-pub fn yielding(posed: &Posed, matrix: &SkinMatrix, diagonal: Diagonal, a: usize) -> DMat3 {
+pub fn yielding(posed: &Posed, diagonal: Diagonal<'_>, a: usize) -> DMat3 {
     let turn = posed.turns[a];
     match diagonal {
-        Diagonal::Blocks => turn * matrix.blocks[a] * turn.transpose(),
-        Diagonal::Scalars => turn * turn.transpose() * matrix.scalars[a],
+        Diagonal::Blocks(blocks) => turn * blocks[a] * turn.transpose(),
+        Diagonal::Scalars(scalars) => turn * turn.transpose() * scalars[a],
     }
 }

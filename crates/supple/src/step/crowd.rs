@@ -52,6 +52,7 @@ pub fn step_crowd(
         report.rotation_halvings += one.rotation_halvings;
         report.backward_parts += one.backward_parts;
         report.resorts += one.resorts;
+        report.stalled += one.stalled;
         report.projections += one.projections;
         report.closed = report.closed.max(one.closed);
         report.velocity_corrections = report.velocity_corrections.max(one.velocity_corrections);

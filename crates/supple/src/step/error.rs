@@ -135,7 +135,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Where it failed, and why.
-    pub(super) fn trouble(self, model: &Model) -> Trouble {
+    pub(crate) fn trouble(self, model: &Model) -> Trouble {
         let (body, cause) = match self {
             Failure::NotFinite(body) => (body, Cause::Overflow),
             Failure::Factor(joint) => (model.joint(joint).child, Cause::Overflow),

@@ -4,6 +4,7 @@ mod assemble;
 mod check;
 mod crowd;
 mod error;
+mod islands;
 mod report;
 mod work;
 
@@ -27,6 +28,8 @@ use crate::watch::Stage;
 
 /// How often a failed part may be halved.
 pub(crate) const MAX_HALVINGS: u32 = 6;
+/// Islands of a part that may fail and be done by themselves; where more fail, those that are left are halved together.
+const MOST_ALONE: usize = 3;
 
 /// Advances `state` by `input.dt`.
 ///
@@ -56,7 +59,7 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
                 if part == 0 {
                     work.saved.clone_from(state);
                 }
-                match halves(model, input, Span { h, after, halvings }, failure, state, work) {
+                match again(model, input, Span { h, after, halvings }, failure, state, work) {
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
@@ -79,6 +82,61 @@ pub(crate) struct Span {
     pub(crate) after: f64,
     /// How often it may still be halved.
     pub(crate) halvings: u32,
+}
+
+/// Does a part again that failed: in halves. Where bodies form islands that do not touch, the one that failed is halved by itself, and the others go on
+/// without it.
+fn again(
+    model: &Model,
+    input: &Input,
+    span: Span,
+    mut failure: Failure,
+    state: &mut State,
+    work: &mut Work,
+) -> Result<Report, Failure> {
+    if !can_hold(model, input) || work.islands.find(model, work.contacts.contacts()) < 2 {
+        return halves(model, input, span, failure, state, work);
+    }
+    let mut report = Report::default();
+    let (mut alone, mut failures) = (0, [failure; MOST_ALONE]);
+    // The others, fewer and fewer of them
+    loop {
+        let known = alone;
+        alone = work.islands.single_out(failure.trouble(model).body);
+        failures[alone - 1] = failure;
+        if work.islands.are_all_alone() {
+            break;
+        }
+        let is_last = alone == MOST_ALONE || alone == known;
+        work.islands.hold_alone(model, state);
+        let mut done = substep(model, input, span, state, work);
+        if let (Err(failed), true) = (done, is_last) {
+            done = halves(model, input, span, failed, state, work);
+        }
+        work.islands.release(model, state);
+        match done {
+            Ok(done) => {
+                report = done;
+                break;
+            }
+            Err(_) if is_last => return done,
+            Err(failed) => failure = failed,
+        }
+    }
+    // Each that failed
+    for (one, &failure) in failures[..alone].iter().enumerate() {
+        work.islands.hold_all_but(one, model, state);
+        let done = halves(model, input, span, failure, state, work);
+        work.islands.release(model, state);
+        report = report.beside(done?);
+    }
+    Ok(report)
+}
+
+/// Whether some bodies of a step can be held where they are while others go on.
+fn can_hold(model: &Model, input: &Input) -> bool {
+    let Solver::Tree(settings) = input.solver else { return false };
+    tree::can_hold(settings) && model.flesh().is_none() && model.skin().is_none()
 }
 
 /// Does a part that failed as its two halves.
@@ -173,7 +231,9 @@ fn solve_bodies(
     let part = (span.h, span.after);
     work.notes.impulses.clear();
     work.notes.part = span.h;
-    let contacts = contact::detect(model, input, state, part, &mut work.contacts);
+    contact::detect(model, input, state, part, &mut work.contacts);
+    work.contacts.leave_out(work.islands.held());
+    let contacts = work.contacts.contacts();
     if let Some(skin) = model.skin() {
         let own = work.skin.get_or_insert_with(|| Box::new(SkinWork::new(model, skin)));
         work.part_start.clone_from(state);
@@ -187,7 +247,8 @@ fn solve_bodies(
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => {
-            tree::substep(model, input, contacts, settings, span, state, &mut work.tree, &mut work.notes)
+            let touching = (contacts, work.islands.held());
+            tree::substep(model, input, touching, settings, span, state, &mut work.tree, &mut work.notes)
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));

@@ -27,6 +27,8 @@ pub struct Report {
     pub backward_parts: u32,
     /// Parts done by the last resort.
     pub resorts: u32,
+    /// Those of them in which bodies that touch found no way to move: they stayed where they were and lost half of their speed.
+    pub stalled: u32,
     /// Parts whose velocities were projected onto closed joints.
     pub projections: u32,
     /// The farthest a body was moved before a part to close joints that another method had left open \[m\].
@@ -161,6 +163,8 @@ pub enum Cause {
     Overflow,
     /// No part was small enough: the last resort went on, with the energy held down.
     Resort,
+    /// Not even that: the body and what it touches stayed where they were for a while.
+    Stalled,
 }
 
 impl Trouble {
@@ -200,6 +204,12 @@ impl Report {
         self.trouble = Trouble::worse(self.trouble, Some(Trouble { body, cause }));
     }
 
+    /// Adds the same part of the step of other bodies: depths are the larger of both.
+    pub(super) fn beside(self, other: Report) -> Report {
+        let max_penetration = self.max_penetration.max(other.max_penetration);
+        Report { max_penetration, ..self.then(other) }
+    }
+
     /// Adds a later part of the same step: counts add up, gaps are those at the end.
     pub(crate) fn then(self, later: Report) -> Report {
         Report {
@@ -210,6 +220,7 @@ impl Report {
             rotation_halvings: self.rotation_halvings + later.rotation_halvings,
             backward_parts: self.backward_parts + later.backward_parts,
             resorts: self.resorts + later.resorts,
+            stalled: self.stalled + later.stalled,
             projections: self.projections + later.projections,
             closed: self.closed.max(later.closed),
             velocity_corrections: self.velocity_corrections + later.velocity_corrections,

@@ -1,5 +1,6 @@
 //! The scratch of a step.
 
+use super::islands::Islands;
 use crate::contact::{Contact, ContactWork};
 use crate::flesh::loose::Loose;
 use crate::flesh::together::Together;
@@ -17,6 +18,7 @@ pub struct Work {
     pub(super) tree: tree::TreeWork,
     pub(super) notes: Notes,
     pub(super) contacts: ContactWork,
+    pub(super) islands: Islands,
     // Made when the solver is first used.
     pub(super) impulse: Option<Box<impulse::ImpulseWork>>,
     pub(super) assembly: Option<Box<assembly::AssemblyWork>>,
@@ -43,6 +45,7 @@ impl Work {
             tree: tree::TreeWork::new(model),
             notes: Notes::default(),
             contacts: ContactWork::new(model),
+            islands: Islands::new(model),
             impulse: None,
             assembly: None,
             reduced: None,

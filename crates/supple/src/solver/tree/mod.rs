@@ -143,12 +143,18 @@ pub(crate) fn near_stops(model: &Model, state: &State, h: f64, reach: f64, stops
     });
 }
 
-/// One part of a step. On failure the state is as it was.
+/// Whether some bodies can be [held](substep) while others go on.
+pub(crate) fn can_hold(settings: Tree) -> bool {
+    matches!(settings.scheme, TreeScheme::Midpoint(_)) && settings.penalty().is_none()
+}
+
+/// One part of a step. On failure the state is as it was. `held` tells by body which stay where they are, at rest, with all that is joined to them and none of
+/// the contacts; it is empty when all move.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
-    contacts: &[Contact],
+    (contacts, held): (&[Contact], &[bool]),
     settings: Tree,
     span: Span,
     state: &mut State,
@@ -163,10 +169,13 @@ pub(crate) fn substep(
     let settings = Tree { impulses: notes.keeps(settings.impulses), ..settings };
     if let TreeScheme::Midpoint(mode) = settings.scheme {
         near_stops(model, state, h, work.plan.reach, &mut work.stops);
+        if !held.is_empty() {
+            work.stops.retain(|stop| !held[stop.child.index()]);
+        }
         let contacts = if settings.penalty().is_some() { &[] } else { contacts };
         let how = (mode, settings.instructions, span);
-        if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty()) {
-            return with_rows(model, input, contacts, how, state, work);
+        if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty() && held.is_empty()) {
+            return with_rows(model, input, (contacts, held), how, state, work);
         }
         state.contacts.clear();
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
@@ -184,7 +193,7 @@ pub(crate) fn substep(
                 if model.joint(joint).limits.swing.is_some() && !has_swing && span.halvings > 0 {
                     return Err(Failure::Turned(model.joint(joint).child));
                 }
-                let mut report = with_rows(model, input, contacts, how, state, work)?;
+                let mut report = with_rows(model, input, (contacts, held), how, state, work)?;
                 report.factorisations += spent.factorisations;
                 report.solves += spent.solves;
                 return Ok(report);
@@ -238,13 +247,13 @@ pub(crate) fn substep(
 fn with_rows(
     model: &Model,
     input: &Input,
-    contacts: &[Contact],
+    (contacts, held): (&[Contact], &[bool]),
     how: (Mode, Instructions, Span),
     state: &mut State,
     work: &mut TreeWork,
 ) -> Result<Report, Failure> {
     let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
-    let one_sided = (contacts, &work.stops[..]);
+    let one_sided = (contacts, &work.stops[..], held);
     let report = general::substep(model, input, one_sided, how, work.plan.reach, state, general)?;
     Ok(report.by(StepRule::Rattle))
 }

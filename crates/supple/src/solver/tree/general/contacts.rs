@@ -1,5 +1,6 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
+use super::settle::Until;
 use super::system::{Along, Middle, Part, Regular, System};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
@@ -21,6 +22,8 @@ const RECOVERY: f64 = 0.25;
 const FARTHEST: f64 = 0.01;
 /// No body is turned farther by it in a part \[rad\].
 const FARTHEST_ROUND: f64 = 0.1;
+/// In parts shorter than this less is done \[s\]: what must give way within no time at all cannot, and the shortest parts must not ask for more than those that failed.
+const SHORT: f64 = 1.0 / 240.0;
 /// A limit that is as near as this share of the model's size or this angle is closed.
 const REACHED: f64 = 1e-9;
 
@@ -58,36 +61,50 @@ impl GeneralWork {
             let moving = part.contacts.get(k).map_or(0.0, |c| c.normal.dot(c.obstacle_velocity));
             met.parted = touch.parting(&system.v) - moving;
         }
-        self.push_out(part, state, report)
+        self.push_out(part, state, report);
+        Ok(())
     }
 
     /// Finds the least motion, measured by mass, that takes bodies out of what they are too deep in with joints closed. It moves poses
-    /// and no velocities, so that no energy of motion comes of it.
-    fn push_out(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
+    /// and no velocities, so that no energy of motion comes of it. What is squeezed between things that cannot all be left at once goes as far as each gives way;
+    /// where even that is not found it stays as deep as it is.
+    fn push_out(&mut self, part: &Part<'_>, state: &State, report: &mut Report) {
         self.push.fill([0.0; 6]);
         let &Part { h, reach, contacts, .. } = part;
-        let deep = |contact: &Contact| (RECOVERY * (-contact.gap - SLOP * reach)).min(FARTHEST * reach);
+        let share = (h / SHORT).min(1.0);
+        let deep = |contact: &Contact| share * (RECOVERY * (-contact.gap - SLOP * reach)).min(FARTHEST * reach);
         if !contacts.iter().any(|c| deep(c) > 0.0) {
-            return Ok(());
+            return;
         }
         let GeneralWork { system, met, push, momenta, second, .. } = self;
-        system.v.fill([0.0; 6]);
         system.assemble_second(part, state, &[], Regular::OfRows);
-        system.start_second();
         momenta.fill([0.0; 6]);
         second.fill(crate::maths::Wrench::ZERO);
-        for (k, touch) in system.touches.iter_mut().enumerate() {
-            touch.start_without_friction();
-            let gap = contacts.get(k).map_or_else(|| part.stops[k - contacts.len()].gap.max(0.0), |c| c.gap.max(0.0));
-            let wanted = contacts.get(k).map_or(0.0, |c| deep(c).max(0.0));
-            touch.shift = [(gap - wanted) / h, 0.0, 0.0];
+        for until in [Until::Settled, Until::Balanced] {
+            system.v.fill([0.0; 6]);
+            system.start_second();
+            if until == Until::Balanced {
+                place_touches(part, state, state, system); // with the weights of the start
+            }
+            for (k, touch) in system.touches.iter_mut().enumerate() {
+                touch.restore_friction();
+                touch.start_without_friction();
+                let stop = || part.stops[k - contacts.len()].gap;
+                let gap = contacts.get(k).map_or_else(stop, |c| c.gap).max(0.0);
+                let wanted = contacts.get(k).map_or(0.0, |c| deep(c).max(0.0));
+                touch.shift = [(gap - wanted) / h, 0.0, 0.0];
+            }
+            let residual = |system: &mut System| Ok(system.residual_second(part, momenta, second));
+            if system.settle(part, state, report, until, residual).is_ok() {
+                push.copy_from_slice(&system.v);
+                break;
+            }
+            report.unconverged = 1;
         }
-        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
-        push.copy_from_slice(&system.v);
         // Near poses in which rows become dependent the way out may lead far round.
         let turn = push.iter().map(|v| to_twist(v).angular.length() * h).fold(0.0, f64::max);
-        if turn > FARTHEST_ROUND {
-            push.iter_mut().flatten().for_each(|v| *v *= FARTHEST_ROUND / turn);
+        if turn > share * FARTHEST_ROUND {
+            push.iter_mut().flatten().for_each(|v| *v *= share * FARTHEST_ROUND / turn);
         }
         for (touch, met) in system.touches.iter_mut().zip(met) {
             touch.restore_friction();
@@ -96,7 +113,6 @@ impl GeneralWork {
             }
         }
         system.guess(state);
-        done
     }
 
     /// Solves (1) with contacts: bodies drift until they touch, no deeper than they are.
@@ -119,7 +135,7 @@ impl GeneralWork {
         if !part.stops.is_empty() {
             trial.clone_from(state);
         }
-        system.settle(part, state, report, |system| {
+        system.settle(part, state, report, Until::Settled, |system| {
             place(state, &system.v, Some(push), h, poses)?;
             for (k, contact) in part.contacts.iter().enumerate() {
                 let gap = gap_at(contact, state, poses, h);
@@ -173,7 +189,8 @@ impl GeneralWork {
         }
         each_stop(part, state, |k, stop| system.touches[part.contacts.len() + k].acts |= stop.gap <= REACHED);
         system.start_second();
-        let done = system.settle(part, state, report, |system| Ok(system.residual_second(part, momenta, second)));
+        let residual = |system: &mut System| Ok(system.residual_second(part, momenta, second));
+        let done = system.settle(part, state, report, Until::Settled, residual);
         system.end_second();
         for touch in &mut system.touches {
             touch.forget_idle();

@@ -40,7 +40,7 @@ use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::Mode;
-use crate::step::{Failure, MAX_HALVINGS, Report, Span};
+use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span};
 use contacts::Met;
 use glam::DVec3;
 use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System, Weight};
@@ -132,7 +132,7 @@ const HALVINGS_FOR_LOSS: u32 = 3;
 pub(super) fn substep(
     model: &Model,
     input: &Input,
-    (contacts, stops): (&[Contact], &[Stop]),
+    (contacts, stops, held): (&[Contact], &[Stop], &[bool]),
     (mode, instructions, span): (Mode, Instructions, Span),
     reach: f64,
     state: &mut State,
@@ -148,6 +148,7 @@ pub(super) fn substep(
         reach,
         contacts,
         stops,
+        held,
         accuracy: Accuracy::of(mode),
         must_settle: span.halvings > MAX_HALVINGS - HALVINGS_FOR_CONTACTS,
     };
@@ -157,10 +158,10 @@ pub(super) fn substep(
     if aside.is_some() {
         work.flesh = aside;
     }
-    if done.is_err() {
+    if let Err(failure) = done {
         state.clone_from(&work.start);
         if span.halvings == 0 {
-            return Ok(stay(&part, state));
+            return Ok(stay(&part, failure, state));
         }
     }
     done
@@ -168,18 +169,21 @@ pub(super) fn substep(
 
 /// The last resort: for this part, the shortest there is, the bodies stay where they are and lose half of their speed, and what pressed on them is forgotten. What cannot move at one
 /// speed, or from the impulses of before, may at a lower one and from none; poses in which nothing can move are left by none.
-fn stay(part: &Part<'_>, state: &mut State) -> Report {
+fn stay(part: &Part<'_>, failure: Failure, state: &mut State) -> Report {
     state.forget_forces();
     state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * 0.5);
     let gap = measure::joint_gap(part.model, state);
-    Report {
+    let mut report = Report {
         substeps: 1,
         resorts: 1,
+        stalled: 1,
         max_joint_gap: gap.distance,
         max_joint_tilt: gap.tilt,
         widest_joint: gap.joint,
         ..Report::default()
-    }
+    };
+    report.note(failure.trouble(part.model).body, Cause::Stalled);
+    report
 }
 
 impl GeneralWork {
@@ -252,6 +256,9 @@ impl GeneralWork {
         kept.clear();
         let &Part { model, input, h, .. } = part;
         forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
+            if part.is_held(acting.a.index()) {
+                return;
+            }
             let softness = |body: BodyId| system::softness(model, state, body, acting.force);
             let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
             let weight = if whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
@@ -270,11 +277,15 @@ impl GeneralWork {
         let &Part { model, input, h, .. } = part;
         let share = self.steady_share() * h;
         for (i, (body, s)) in model.bodies().iter().zip(&state.bodies).enumerate() {
+            if part.is_held(i) {
+                self.momenta[i] = [0.0; 6];
+                continue;
+            }
             let linear = s.velocity.linear * body.mass + input.gravity * (share * body.mass);
             let angular = turned_inertia(s.orientation, body.inertia) * s.velocity.angular;
             self.momenta[i] = from_twist(Twist::new(linear, angular));
         }
-        for (body, wrench) in &input.wrenches {
+        for (body, wrench) in part.wrenches() {
             add_scaled(&mut self.momenta[body.index()], share, &from_wrench(*wrench));
         }
         for kept in &self.forces {
@@ -452,10 +463,11 @@ impl GeneralWork {
     fn second_impulses(&mut self, part: &Part<'_>) {
         let &Part { model, input, h, .. } = part;
         let share = (1.0 - self.steady_share()) * h;
-        for (impulse, body) in self.second.iter_mut().zip(model.bodies()) {
-            *impulse = Wrench::new(input.gravity * (share * body.mass), DVec3::ZERO);
+        for (i, (impulse, body)) in self.second.iter_mut().zip(model.bodies()).enumerate() {
+            let pull = if part.is_held(i) { DVec3::ZERO } else { input.gravity * (share * body.mass) };
+            *impulse = Wrench::new(pull, DVec3::ZERO);
         }
-        for (body, wrench) in &input.wrenches {
+        for (body, wrench) in part.wrenches() {
             self.second[body.index()] += *wrench * share;
         }
         for kept in &self.forces {

@@ -19,6 +19,15 @@ const ROUNDING: f64 = 1e-11;
 /// Joints nearer to closed than this are kept as they are while a line is searched.
 const NEARLY_CLOSED: f64 = 1e-6;
 
+/// When passes end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// When contacts are settled.
+    Settled,
+    /// After the first round of (5), in which contacts give way like springs: that is a convex function's minimum, which exists whatever they ask for.
+    Balanced,
+}
+
 /// How what is missing at v is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
@@ -36,6 +45,7 @@ impl System {
         part: &Part<'_>,
         state: &State,
         report: &mut Report,
+        until: Until,
         mut residual: impl FnMut(&mut System) -> Result<f64, Failure>,
     ) -> Result<(), Failure> {
         let speed = self.speed_at_hand(part);
@@ -79,13 +89,16 @@ impl System {
             let mut again = false;
             if pass > 0 && told == Told::Truly && open < TOLERANCE.max(enough_for_now) && missing <= enough_for_now {
                 let settled = off <= part.accuracy.contacts * speed && missing <= enough;
-                if open < TOLERANCE && (settled || pass >= PASSES) {
-                    self.check_settled(part, off, speed)?;
+                let balanced = until == Until::Balanced && missing <= enough;
+                if open < TOLERANCE && (settled || balanced || pass >= PASSES) {
+                    if until == Until::Settled {
+                        self.check_settled(part, off, speed)?;
+                    }
                     report.iterations += pass;
                     report.unconverged |= u32::from(!settled);
                     return Ok(());
                 }
-                if pass < PASSES {
+                if pass < PASSES && until == Until::Settled {
                     self.touches.iter_mut().for_each(|t| t.next_round());
                     self.discs.next(&mut self.touches);
                     last = open.max(self.missing_with_touches(part, state));
@@ -117,7 +130,9 @@ impl System {
         self.plain.copy_from_slice(&self.x);
         self.push();
         if open < TOLERANCE {
-            self.check_settled(part, self.largest_off(part), speed)?;
+            if until == Until::Settled {
+                self.check_settled(part, self.largest_off(part), speed)?;
+            }
             report.unconverged = 1;
             return Ok(());
         }

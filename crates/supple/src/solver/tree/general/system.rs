@@ -33,7 +33,20 @@ pub(super) struct Part<'a> {
     pub(super) contacts: &'a [Contact],
     /// Ends of hard limits that are near.
     pub(super) stops: &'a [Stop],
+    /// By body: whether it stays where it is, at rest, with all that is joined to it; empty when all move.
+    pub(super) held: &'a [bool],
     pub(super) accuracy: Accuracy,
+}
+
+impl Part<'_> {
+    pub(super) fn is_held(&self, body: usize) -> bool {
+        self.held.get(body).is_some_and(|held| *held)
+    }
+
+    /// The wrenches of the input on bodies that move.
+    pub(super) fn wrenches(&self) -> impl Iterator<Item = &(BodyId, Wrench)> {
+        self.input.wrenches.iter().filter(|(body, _)| !self.is_held(body.index()))
+    }
 }
 
 /// How exactly contacts are solved.
@@ -634,6 +647,8 @@ impl System {
         for (k, (link, x)) in self.links.iter().zip(links).enumerate() {
             let mut open = [0.0; 6];
             match Rows::of(model, k) {
+                // It stays as it is, closed or not.
+                _ if part.is_held(link.a) => {}
                 Rows::Joint(joint) => {
                     let rows = joint.rows(&link.sides_at(poses));
                     for (open, row) in open.iter_mut().zip(rows.iter()) {
