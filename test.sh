@@ -27,6 +27,20 @@ cargo fmt --all --check
 say "lints"
 cargo clippy --workspace --all-targets --release -- -D warnings
 
+say "dependencies"
+if command -v cargo-deny >/dev/null; then
+    cargo deny --all-features check licenses bans sources
+    if cargo deny fetch db >/dev/null 2>&1; then
+        cargo deny --all-features check advisories
+    else
+        say "advisories: the database cannot be reached from here: NOT CHECKED"
+    fi
+else
+    # To build cargo-deny costs minutes, and the one that the Python registry has (0.14.2) does not understand this day's `cargo metadata`.
+    python3 tools/dependencies.py
+    say "advisories: NOT CHECKED (cargo install --locked cargo-deny, and the next run does)"
+fi
+
 # MuJoCo and Pinocchio read the same robots: tests/agree.rs compares.
 oracles=${CARGO_TARGET_DIR:-target}/oracles
 if [ -d "$assets" ] && ! "$oracles/bin/python" -c 'import mujoco, pinocchio' 2>/dev/null; then

@@ -31,6 +31,26 @@ fn main() {
     let docs = web.join("../../../docs");
     println!("cargo:rerun-if-changed={}", if docs.is_dir() { docs.display() } else { web.display() });
     build::documents::write(&docs, &page.join("docs")).expect("OUT_DIR can be written");
+    list(&page).expect("OUT_DIR can be written");
+}
+
+/// Writes `OUT_DIR/page.rs`: the files of the page by their names, sorted, with their bytes.
+fn list(page: &Path) -> io::Result<()> {
+    let (mut folders, mut files) = (vec![page.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    let mut lines = Vec::new();
+    for file in &files {
+        let name = file.strip_prefix(page).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
+        lines.push((name, file.to_string_lossy()));
+    }
+    lines.sort();
+    let lines = lines.iter().map(|(name, file)| format!("    ({name:?}, include_bytes!({file:?})),\n"));
+    fs::write(page.with_extension("rs"), format!("&[\n{}]\n", lines.collect::<String>()))
 }
 
 /// The page itself, by the first tier that works.

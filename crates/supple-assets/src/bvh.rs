@@ -47,6 +47,9 @@ pub enum Channel {
 /// Most joints of a skeleton.
 const MOST_JOINTS: usize = 10_000;
 
+/// So many joints may share a channel.
+const SHARED: usize = 8;
+
 const WORDS: [(&str, Channel); 6] = [
     ("Xposition", Channel::Position(0)),
     ("Yposition", Channel::Position(1)),
@@ -134,6 +137,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Bvh, FileError> {
     if frames != held as f64 || values.len() != held * width || held == 0 {
         let what = format!("it tells of {frames} frames of {width} numbers and holds {} numbers", values.len());
         return Err(words.wrong(what, "export the motion again"));
+    }
+    // A joint without channels is in every frame all the same.
+    if held.saturating_mul(joints.len()) > SHARED * values.len() + MOST_JOINTS {
+        let what = format!("{held} frames of {} joints are told by {} numbers", joints.len(), values.len());
+        return Err(FileError::new("file/size", path, what, "leave out joints that do not move"));
     }
     Ok(Bvh { joints, frame_time, values })
 }

@@ -57,6 +57,6 @@ impl Character {
     pub fn imported(&self, name: &str) -> Result<Imported, FileError> {
         let mut imported = self.rig.build(&self.document.path, name, &self.meshes)?;
         imported.notes.splice(0..0, self.notes.iter().cloned());
-        Ok(imported)
+        imported.within_reach()
     }
 }

@@ -1,11 +1,11 @@
 //! What every reader makes of a file: a scene, and how its parts belong to those of the file.
 
-use crate::Note;
 use crate::rig::fit;
+use crate::{FileError, Note};
 use glam::DVec3;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use supple::{BodyId, BodyState, Input, Model, Motion, Pose, Scene, Target, Twist};
+use supple::{BodyId, BodyState, Input, Model, Motion, Pose, Scene, Shape, Target, Twist};
 
 /// A character, robot or motion read from a file, ready to be simulated.
 #[derive(Clone, Debug)]
@@ -86,7 +86,54 @@ pub struct NoClip {
     pub remedy: String,
 }
 
+/// Places beyond this are those of no character \[m\]: squares of masses and lengths must stay finite.
+pub(crate) const MOST_LENGTH: f64 = 1e6;
+
+fn too_far(file: &Path, part: &str) -> FileError {
+    let what = format!("it is or reaches more than {MOST_LENGTH} m away, or its place is not finite");
+    FileError::new("file/number", file, what, "correct its place, its size, or those above it").at(part.to_owned())
+}
+
+/// Refuses a motion that leads too far away.
+pub(crate) fn check_motion(file: &Path, motion: &Motion) -> Result<(), FileError> {
+    let near = |pose: &Pose| pose.is_finite() && pose.translation.length() < MOST_LENGTH;
+    match (0..motion.frames()).find(|frame| !motion.frame(*frame).iter().all(near)) {
+        Some(frame) => Err(too_far(file, &format!("\"{}\", frame {frame}", motion.name()))),
+        None => Ok(()),
+    }
+}
+
+/// How far a shape reaches from its own origin \[m\].
+fn reach(shape: &Shape) -> f64 {
+    match shape {
+        Shape::Sphere { radius } => *radius,
+        Shape::Capsule { length, radius } | Shape::Cylinder { length, radius } => 0.5 * length + radius,
+        Shape::Cuboid { size } => 0.5 * size.length(),
+        Shape::Hull { points } | Shape::Mesh { vertices: points, .. } => {
+            points.iter().map(|p| p.length()).fold(0.0, f64::max)
+        }
+    }
+}
+
 impl Imported {
+    /// The same, if nothing of it is too far away. Every reader ends with this.
+    pub(crate) fn within_reach(self) -> Result<Imported, FileError> {
+        let (model, file) = (&self.scene.model, &self.source);
+        let near = |place: DVec3, reach: f64| place.length() + reach < MOST_LENGTH;
+        for (body, state) in model.bodies().iter().zip(&self.scene.state.bodies) {
+            let shapes = body.shapes.iter().map(|s| s.body_from_shape.translation.length() + reach(&s.shape));
+            let widest = shapes.fold(0.0, f64::max);
+            if !(near(state.position, widest) && near(body.start.translation, widest)) {
+                return Err(too_far(file, &body.name));
+            }
+        }
+        if let Some(far) = model.obstacles().iter().find(|obstacle| !near(obstacle.pose.translation, 0.0)) {
+            return Err(too_far(file, &far.name));
+        }
+        self.clips.iter().try_for_each(|clip| check_motion(file, clip))?;
+        Ok(self)
+    }
+
     /// The clip of this name; failing that, the only one whose name contains it.
     pub fn clip(&self, name: &str) -> Result<&Arc<Motion>, NoClip> {
         if let Some(clip) = self.clips.iter().find(|clip| clip.name() == name) {

@@ -11,6 +11,7 @@
 //! result is a pose with every joint closed.
 
 use crate::bvh::Bvh;
+use crate::imported::check_motion;
 use crate::{FileError, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::path::Path;
@@ -395,6 +396,7 @@ pub fn retarget(
         misfit: misfits[b],
     };
     let pairs = follows.iter().enumerate().filter_map(|(b, j)| j.map(|j| pair(b, j))).collect();
+    check_motion(path, &motion)?;
     Ok(Retargeted { motion, pairs, notes })
 }
 

@@ -148,5 +148,5 @@ pub(crate) fn build(path: &Path, recording: &Bvh) -> Result<Imported, FileError>
     let links = model.bodies().iter().enumerate().map(link).collect();
     let scene = Scene::from_parts(path.to_string_lossy(), model, state, Input::default());
     let scene = scene.follow(motion.clone()).ok_or_else(too_large)?;
-    Ok(Imported { source: path.to_owned(), scene, links, clips: vec![motion], meshes: Vec::new(), notes })
+    Imported { source: path.to_owned(), scene, links, clips: vec![motion], meshes: Vec::new(), notes }.within_reach()
 }

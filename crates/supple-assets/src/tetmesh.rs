@@ -3,6 +3,7 @@
 //! Only tetrahedra are kept. Those of negative volume are turned round, nodes that none uses are left out; a [`Note`] tells of both. Points are taken as
 //! they are: these formats know neither a unit nor which way is up.
 
+use crate::imported::MOST_LENGTH;
 use crate::{FileError, InputFile, Note};
 use glam::DVec3;
 use std::collections::BTreeMap;
@@ -61,6 +62,10 @@ fn finish(path: &Path, raw: Result<Raw, Wrong>) -> Result<(Cage, Vec<Note>), Fil
     let raw = raw.map_err(fail)?;
     if raw.tets.is_empty() {
         return Err(fail(Wrong { place: "elements".into(), what: "there is no tetrahedron".into() }));
+    }
+    if let Some((number, _)) = raw.points.iter().find(|(_, p)| p.length().is_nan() || p.length() >= MOST_LENGTH) {
+        let what = format!("it is more than {MOST_LENGTH} m away, or its place is not finite");
+        return Err(FileError::new("file/number", path, what, "write the mesh in metres").at(format!("node {number}")));
     }
     let mut place = BTreeMap::new();
     let mut cage = Cage::default();

@@ -11,6 +11,7 @@ use crate::{FileError, Imported, InputFile, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
 use std::path::Path;
+use supple::model::ShapeFault;
 use supple::model::shape::hull;
 use supple::{Groups, Pose, Shape};
 
@@ -25,7 +26,7 @@ pub fn open(file: &InputFile) -> Result<Imported, FileError> {
 /// What a URDF file becomes, its root fixed or floating.
 pub fn open_based(file: &InputFile, base: Base) -> Result<Imported, FileError> {
     let robot = read(file)?;
-    Ok(build(file.path(), &robot, base)?.imported(file.path(), &robot))
+    build(file.path(), &robot, base)?.imported(file.path(), &robot).within_reach()
 }
 
 /// Reads a URDF from a text in memory: files that it names are not opened.
@@ -324,9 +325,13 @@ impl Reader<'_> {
 pub(crate) fn mesh_hull(file: &InputFile, scale: DVec3) -> Result<Vec<DVec3>, FileError> {
     let mesh = meshes::read(file)?;
     let points: Vec<DVec3> = mesh.vertices.iter().map(|v| *v * scale).collect();
-    let (points, _) = hull(&points)
-        .map_err(|fault| FileError::new("file/mesh", file.path(), fault.to_string(), "give a solid mesh"))?;
-    Ok(few(points))
+    few_of_hull(&points)
+        .map_err(|fault| FileError::new("file/mesh", file.path(), fault.to_string(), "give a solid mesh"))
+}
+
+/// The corners of a hull around points: few, because every shape that uses a mesh has its own copy.
+pub(crate) fn few_of_hull(points: &[DVec3]) -> Result<Vec<DVec3>, ShapeFault> {
+    hull(points).map(|(points, _)| few(points))
 }
 
 /// Most points of a hull.

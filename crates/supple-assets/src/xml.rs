@@ -9,6 +9,8 @@ use std::rc::Rc;
 
 /// Deepest nesting of elements.
 const DEEPEST: usize = 200;
+/// Most attributes of an element: they are compared with each other.
+const MOST_ATTRIBUTES: usize = 1000;
 /// Most elements of a file with all that it includes.
 const MOST: usize = 1_000_000;
 
@@ -92,6 +94,10 @@ impl Reading<'_> {
             None => start,
         };
         let skipped = text[..text.len() - body.len()].matches('\n').count() as u32;
+        if most_attributes(body) > MOST_ATTRIBUTES {
+            let what = format!("an element has more than {MOST_ATTRIBUTES} attributes");
+            return Err(FileError::new("file/size", path, what, "give elements of their own"));
+        }
         let options = roxmltree::ParsingOptions { nodes_limit: 4 * MOST as u32, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(body, options).map_err(|e| {
             let line = e.pos().row + skipped;
@@ -164,6 +170,38 @@ impl Reading<'_> {
         let root = self.file(&file)?;
         Ok(root.children)
     }
+}
+
+/// The most attributes that an element has, counted without understanding them: signs of equality within a tag and outside quotes.
+fn most_attributes(text: &str) -> usize {
+    let (mut rest, mut most) = (text, 0);
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at..];
+        let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")]
+            .into_iter()
+            .find(|(begin, _)| rest.starts_with(begin))
+            .map(|(begin, end)| rest[begin.len()..].find(end).map_or(rest.len(), |at| begin.len() + at + end.len()));
+        if let Some(length) = skipped {
+            rest = &rest[length..];
+            continue;
+        }
+        let (mut quote, mut count, mut end) = (None, 0, rest.len());
+        for (k, byte) in rest.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(q), b) if b == q => quote = None,
+                (Some(_), _) => {}
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b'=') => count += 1,
+                (None, b'>') => {
+                    end = k + 1;
+                    break;
+                }
+                (None, _) => {}
+            }
+        }
+        (rest, most) = (&rest[end..], most.max(count));
+    }
+    most
 }
 
 /// Counts lines of positions that only grow.

@@ -4,10 +4,12 @@
 mod allocator;
 #[path = "common/damage.rs"]
 mod damage;
+#[path = "common/hostile.rs"]
+mod hostile;
 
 use damage::{Random, damaged, open, small, small_with_physics};
 use std::time::{Duration, Instant};
-use supple_assets::Character;
+use supple_assets::{Character, FileError, Files, InputFile};
 
 #[test]
 fn twenty_thousand_damaged_files() {
@@ -55,7 +57,7 @@ fn each_fault_is_told_with_its_place() {
         (r#""children":[2]"#, r#""children":[9]"#, "file/reference", "nodes[1].children"),
         (r#""name":"knee""#, r#""name":"knee","children":[1]"#, "file/hierarchy", "nodes[1]"),
         (r#""count":10,"type":"VEC3""#, r#""count":4000000000,"type":"VEC3""#, "file/size", ""),
-        (r#""count":10,"type":"VEC3""#, r#""count":1000000,"type":"VEC3""#, "file/accessor", "accessors[0]"),
+        (r#""count":10,"type":"VEC3""#, r#""count":20000,"type":"VEC3""#, "file/accessor", "accessors[0]"),
         (r#""joints":[1,2]"#, r#""joints":[1,77]"#, "file/reference", "skins[0].joints"),
         (r#""joints":[1,2]"#, r#""joints":[1]"#, "file/reference", "meshes[0].primitives[0]"),
         (r#""translation":[0,1,0]"#, r#""translation":[0,1e300,0]"#, "file/number", "nodes[2]"),
@@ -74,4 +76,47 @@ fn each_fault_is_told_with_its_place() {
             }
         }
     }
+}
+
+/// Memory and work for each byte of a file, beside what every file costs.
+const PEAK_PER_BYTE: usize = 256;
+const WORK_PER_BYTE: usize = 2048;
+const EVERY_FILE: usize = 16 << 20;
+
+#[test]
+fn the_hostile_table_is_refused_at_a_bounded_cost() {
+    let folder = std::env::temp_dir().join(format!("supple-hostile-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut wrong = Vec::new();
+    for hostile in hostile::table(std::str::from_utf8(&small()).unwrap()) {
+        let hostile::Hostile { name, bytes, code, sent } = hostile;
+        if name.ends_with(".take") {
+            continue; // read by the command line and the studio
+        }
+        let path = folder.join(name);
+        std::fs::write(&path, &bytes).unwrap();
+        let length = bytes.len();
+        let mut told = |way: &str, wanted: &str, result: Result<supple_assets::Imported, FileError>| {
+            let (peak, work) = (allocator::peak(), allocator::total());
+            let found = match &result {
+                Ok(_) => "",
+                Err(e) if e.what.is_empty() || e.remedy.is_empty() => "without words",
+                Err(e) => e.code,
+            };
+            let bounded = peak < PEAK_PER_BYTE * length + EVERY_FILE && work < WORK_PER_BYTE * length + 4 * EVERY_FILE;
+            let line = format!("{name}, {way}: {length} bytes, peak {peak}, work {work}: {found}, wanted {wanted}");
+            println!("{line}");
+            if found != wanted || !bounded {
+                wrong.push(line);
+            }
+        };
+        allocator::reset();
+        let result = Files::default().scene(&path);
+        told("opened", code, result);
+        allocator::reset();
+        let result = InputFile::sent(name, bytes).scene();
+        told("sent", sent, result);
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use rust_embed::RustEmbed;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -26,10 +25,8 @@ use supple::{TakeError, Work};
 use supple_assets::{BakeSettings, Files, Recording, bake_scene};
 use tokio::sync::{mpsc, oneshot};
 
-/// The page, as built by `build.rs`.
-#[derive(RustEmbed)]
-#[folder = "$OUT_DIR/page"]
-struct Page;
+/// The page, as built by `build.rs`: names, sorted, and bytes.
+static PAGE: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// The port that is tried first.
 const PORT: u16 = 7411;
@@ -238,7 +235,7 @@ struct Desk {
 
 /// A file of the page.
 fn file(path: &str) -> Response {
-    let Some(file) = Page::get(path) else {
+    let Ok(at) = PAGE.binary_search_by_key(&path, |(name, _)| name) else {
         return (StatusCode::NOT_FOUND, "there is no such page").into_response();
     };
     let kind = match path.rsplit('.').next() {
@@ -251,7 +248,7 @@ fn file(path: &str) -> Response {
         _ => "application/octet-stream",
     };
     let keep = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], file.data.into_owned()).into_response()
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], PAGE[at].1).into_response()
 }
 
 /// Refuses requests that come from elsewhere than a page of this server: a foreign `Origin`, or a `Host` that is not this machine (a

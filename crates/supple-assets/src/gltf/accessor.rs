@@ -7,18 +7,24 @@ use std::path::Path;
 
 /// All numbers that may be decoded from one file, however often they are referred to.
 const MAX_NUMBERS: usize = 48 << 20;
+/// The same for each byte that was read, beside [`SOME_NUMBERS`]: nodes may share meshes, and not without end.
+const NUMBERS_PER_BYTE: usize = 16;
+const SOME_NUMBERS: usize = 1 << 18;
 
 /// Reads accessors of one file.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     path: &'a Path,
     container: &'a Container,
+    most: usize,
     left: Cell<usize>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(path: &'a Path, container: &'a Container) -> Reader<'a> {
-        Reader { path, container, left: Cell::new(MAX_NUMBERS) }
+        let bytes = container.json.len() + container.buffers.iter().map(Vec::len).sum::<usize>();
+        let most = (NUMBERS_PER_BYTE * bytes + SOME_NUMBERS).min(MAX_NUMBERS);
+        Reader { path, container, most, left: Cell::new(most) }
     }
 
     fn bad(&self, accessor: usize, what: impl Into<String>) -> FileError {
@@ -29,7 +35,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn spend(&self, numbers: usize) -> Result<(), FileError> {
         let left = self.left.get().checked_sub(numbers);
         self.left.set(left.ok_or_else(|| {
-            too_large(self.path, format!("its meshes and clips unfold to more than {MAX_NUMBERS} numbers"))
+            too_large(self.path, format!("its meshes and clips unfold to more than {} numbers", self.most))
         })?);
         Ok(())
     }

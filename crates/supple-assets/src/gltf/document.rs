@@ -3,6 +3,7 @@
 use super::accessor::Reader;
 use super::container::{self, Container};
 use super::schema::{Node, Root};
+use crate::imported::MOST_LENGTH;
 use crate::{FileError, InputFile, Note};
 use glam::{DAffine3, DMat3, DMat4, DQuat, DVec3};
 use std::path::{Path, PathBuf};
@@ -48,8 +49,6 @@ impl Part {
 
 /// The deepest hierarchy that is read.
 const MAX_DEPTH: usize = 4096;
-/// Positions beyond this are no character \[m\]: squares of masses and lengths must stay finite.
-const MAX_LENGTH: f64 = 1e6;
 
 impl Document {
     pub(crate) fn read(file: InputFile) -> Result<Document, FileError> {
@@ -93,8 +92,8 @@ impl Document {
         for &i in &order {
             // A scene may list a node that has a parent; its place is that within the parent all the same.
             world[i] = parents[i].map_or(DAffine3::IDENTITY, |p| world[p]) * local[i].matrix();
-            if !(world[i].is_finite() && world[i].translation.length() < MAX_LENGTH) {
-                let what = format!("its place is more than {MAX_LENGTH} m away, or not finite");
+            if !(world[i].is_finite() && world[i].translation.length() < MOST_LENGTH) {
+                let what = format!("its place is more than {MOST_LENGTH} m away, or not finite");
                 return Err(FileError::new("file/number", path, what, "correct its transform, and those above it")
                     .at(format!("nodes[{i}]")));
             }
@@ -190,27 +189,23 @@ fn parents(path: &Path, root: &Root) -> Result<Vec<Option<usize>>, FileError> {
             }
         }
     }
-    // Each has one parent: who does not reach a root by going up goes in a circle. A walk may stop where an earlier one has been.
-    let mut good = vec![false; parents.len()];
+    // Each has one parent: who does not reach a root by going up goes in a circle. A walk stops where an earlier one has been.
+    let mut depths = vec![0; parents.len()]; // 0: not known yet
     let mut walked = Vec::new();
     for start in 0..parents.len() {
         walked.clear();
-        let mut at = start;
-        while !good[at] {
-            walked.push(at);
-            match parents[at] {
-                None => break,
-                Some(_) if walked.len() > MAX_DEPTH => {
-                    return Err(broken(
-                        start,
-                        format!("it is its own ancestor, or has more than {MAX_DEPTH} above it"),
-                    ));
-                }
-                Some(parent) => at = parent,
-            }
+        let mut at = Some(start);
+        while let Some(node) = at.filter(|node| depths[*node] == 0 && walked.len() <= MAX_DEPTH) {
+            walked.push(node);
+            at = parents[node];
         }
-        for &i in &walked {
-            good[i] = true;
+        let mut depth = at.map_or(0, |node| depths[node]);
+        for &node in walked.iter().rev() {
+            depth += 1;
+            depths[node] = depth;
+        }
+        if depth > MAX_DEPTH {
+            return Err(broken(start, format!("it is its own ancestor, or has more than {MAX_DEPTH} above it")));
         }
     }
     Ok(parents)

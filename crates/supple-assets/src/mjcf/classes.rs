@@ -12,9 +12,25 @@ use std::collections::BTreeMap;
 type Class = BTreeMap<String, Vec<(String, String)>>;
 
 /// All classes by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Classes {
     classes: BTreeMap<String, Class>,
+    /// What classes may still inherit from each other \[bytes\].
+    left: usize,
+}
+
+/// What classes inherit may have so many times the bytes of what they are told, and some more.
+const INHERITED: usize = 16;
+const SOME_BYTES: usize = 1 << 20;
+
+/// The bytes of attributes.
+fn size(attributes: &[(String, String)]) -> usize {
+    attributes.iter().map(|(name, value)| name.len() + value.len() + size_of::<(String, String)>()).sum()
+}
+
+/// The bytes of all attributes within an element.
+fn size_within(element: &Element) -> usize {
+    size(&element.attributes) + element.children.iter().map(size_within).sum::<usize>()
 }
 
 /// The class of elements that name none.
@@ -23,7 +39,8 @@ pub(super) const MAIN: &str = "main";
 impl Classes {
     /// The classes of all `<default>` elements of a file.
     pub(super) fn read(root: &Element) -> Result<Classes, FileError> {
-        let mut classes = Classes::default();
+        let told: usize = root.all("default").map(size_within).sum();
+        let mut classes = Classes { classes: BTreeMap::new(), left: INHERITED * told + SOME_BYTES };
         classes.classes.insert(MAIN.to_owned(), Class::new());
         for element in root.all("default") {
             classes.add(element, MAIN, Place::Top)?;
@@ -40,6 +57,14 @@ impl Classes {
             }
         };
         let outer = if name == MAIN { MAIN } else { around };
+        let around_it: usize = self.classes.get(outer).map_or(0, |class| class.values().map(|list| size(list)).sum());
+        self.left = self.left.checked_sub(around_it).ok_or_else(|| {
+            element.error(
+                "file/size",
+                "classes inherit far more than is told",
+                "nest fewer classes, or say less in them",
+            )
+        })?;
         let inherited = self.classes.get(outer).cloned().unwrap_or_default();
         let class = self.classes.entry(name.to_owned()).or_insert(inherited);
         for child in element.children.iter().filter(|child| child.tag != "default") {

@@ -10,7 +10,7 @@ use crate::robot::{
     Actuator, Axis, AxisCoupling, Base, Closure, ClosureKind, Form, Geom, Inertial, Kind, Link, Mended, NamedPose,
     PointSpring, Robot, build, z_from_x,
 };
-use crate::urdf::{mesh_hull, missing};
+use crate::urdf::{few_of_hull, mesh_hull, missing};
 use crate::xml::{self, Asked, Element, Includes, Source};
 use crate::{FileError, Imported, InputFile, Note};
 use classes::{Classes, MAIN};
@@ -23,7 +23,7 @@ use supple::{Contacts, Groups, Pose, Scene, ServoTarget, Shape};
 /// What an MJCF file becomes.
 pub fn open(file: &InputFile) -> Result<Imported, FileError> {
     let robot = read(file)?;
-    Ok(build(file.path(), &robot, Base::Fixed)?.imported(file.path(), &robot))
+    build(file.path(), &robot, Base::Fixed)?.imported(file.path(), &robot).within_reach()
 }
 
 /// What an MJCF file becomes, in the pose of one of its keyframes. Its scene is called `FILE#KEYFRAME`.
@@ -39,7 +39,7 @@ pub fn open_at(file: &InputFile, keyframe: &str) -> Result<Imported, FileError> 
     let mut imported = built.imported(path, &robot);
     let Scene { name, model, input, .. } = imported.scene;
     imported.scene = Scene::from_parts(format!("{name}#{keyframe}"), model, state, input);
-    Ok(imported)
+    imported.within_reach()
 }
 
 /// Reads MJCF from a text in memory: files that it names are not opened.
@@ -358,9 +358,14 @@ impl Reader<'_> {
             || file.as_ref().and_then(|f| f.file_stem()).map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let name = source.name_or(stem);
         let scale = source.vector("scale")?.unwrap_or(DVec3::ONE);
-        let points = source
-            .list("vertex", 3_000_000)?
-            .map(|list| list.chunks_exact(3).map(|p| DVec3::from_slice(p) * scale).collect());
+        let points = source.list("vertex", 3_000_000)?.and_then(|list| {
+            let points: Vec<DVec3> = list.chunks_exact(3).map(|p| DVec3::from_slice(p) * scale).collect();
+            let hull = few_of_hull(&points);
+            if let Err(fault) = &hull {
+                self.note("import/mesh", &name, format!("it was left out: {fault}; give a solid mesh"));
+            }
+            hull.ok()
+        });
         self.meshes.insert(name, MeshAsset { file, points, scale });
         Ok(())
     }

@@ -341,7 +341,7 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
     if happenings != Happenings::default() {
         imported.scene = imported.scene.with(happenings);
     }
-    Ok(imported)
+    imported.within_reach()
 }
 
 /// Pushes, pulls and letting go.

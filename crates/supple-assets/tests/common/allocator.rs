@@ -9,6 +9,7 @@ struct Counting;
 thread_local! {
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static TOTAL: Cell<usize> = const { Cell::new(0) };
 }
 
 fn add(bytes: isize) {
@@ -21,6 +22,7 @@ fn add(bytes: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
+        let _ = TOTAL.try_with(|total| total.set(total.get() + layout.size()));
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -36,6 +38,13 @@ static ALLOCATOR: Counting = Counting;
 pub(crate) fn reset() {
     NOW.with(|now| now.set(0));
     PEAK.with(|peak| peak.set(0));
+    TOTAL.with(|total| total.set(0));
+}
+
+/// All that this thread has asked for since the last reset, given back or not \[bytes\]: a measure of work that does not depend on the machine.
+#[allow(dead_code)] // each user has its own copy of this module
+pub(crate) fn total() -> usize {
+    TOTAL.with(Cell::get)
 }
 
 /// The most this thread had in use since the last reset \[bytes\].

@@ -1,0 +1,32 @@
+//! The kept corpus of fuzzing (`fuzz/corpus`), by the same functions as the fuzz targets, without their tools.
+
+#[path = "../../../fuzz/exercise.rs"]
+mod exercise;
+
+/// A target by its name.
+type Target = (&'static str, fn(&[u8]));
+
+#[test]
+fn the_kept_corpus_is_read_and_stepped() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let targets: [Target; 7] = [
+        ("gltf", exercise::gltf),
+        ("urdf", exercise::urdf),
+        ("mjcf", exercise::mjcf),
+        ("bvh", exercise::bvh),
+        ("scene", exercise::scene),
+        ("take", exercise::take),
+        ("mesh", exercise::mesh),
+    ];
+    for (name, target) in targets {
+        let mut files: Vec<_> =
+            std::fs::read_dir(corpus.join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        assert!(!files.is_empty(), "{name} has no corpus");
+        for file in &files {
+            println!("{}", file.display());
+            target(&std::fs::read(file).unwrap());
+        }
+        println!("{name}: {} files", files.len());
+    }
+}

@@ -1,0 +1,65 @@
+//! The hostile table at the command line: every file is refused with its code and exit status 2, or taken.
+
+#[allow(dead_code)] // each test uses its part
+mod common;
+#[path = "../../supple-assets/tests/common/damage.rs"]
+#[allow(dead_code)]
+mod damage;
+#[path = "../../supple-assets/tests/common/hostile.rs"]
+#[allow(dead_code)]
+mod hostile;
+
+use common::{stderr, supple};
+
+#[test]
+fn the_hostile_table_is_refused() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut wrong = Vec::new();
+    for case in hostile::table(std::str::from_utf8(&damage::small()).unwrap()) {
+        let path = folder.join(case.name);
+        std::fs::write(&path, &case.bytes).unwrap();
+        let word = if case.name.ends_with(".take") { "simulate" } else { "inspect" };
+        let ended = supple(&[word, path.to_str().unwrap()]);
+        let wanted = if case.code.is_empty() { 0 } else { 2 };
+        let said = stderr(&ended);
+        if ended.status.code() != Some(wanted) || !said.contains(case.code) {
+            wrong.push(format!("{}: {:?}, wanted {wanted} and {}: {said}", case.name, ended.status, case.code));
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused_wherever_a_file_is_named() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |ending: &str| folder.join(format!("a.{ending}")).to_str().unwrap().to_owned();
+    for ending in ["glb", "gltf", "toml", "urdf", "xml", "bvh", "take"] {
+        assert!(std::process::Command::new("mkfifo").arg(path(ending)).status().unwrap().success());
+    }
+    let (glb, toml, urdf, bvh, take) = (path("glb"), path("toml"), path("urdf"), path("bvh"), path("take"));
+    let calls: [&[&str]; 12] = [
+        &["simulate", &glb],
+        &["simulate", &take],
+        &["simulate", &urdf, "--floating"],
+        &["simulate", "hand", "--track", &bvh],
+        &["render", &toml, "-o", "a.png"],
+        &["render", &take, "-o", "a.png"],
+        &["compare", &bvh],
+        &["assemble", &urdf],
+        &["inspect", &path("xml")],
+        &["rig", &glb],
+        &["view", &take, "--no-open"],
+        &["view", &path("gltf"), "--no-open"],
+    ];
+    for call in calls {
+        let said = common::refused(call);
+        assert!(said.contains("is a pipe or a device, not a file"), "{call:?}: {said}");
+    }
+    assert!(common::refused(&["inspect", "hand.glb", "--allow-dir", &glb]).contains("file/folder"));
+    let _ = std::fs::remove_dir_all(&folder);
+}
