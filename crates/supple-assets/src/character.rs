@@ -1,7 +1,7 @@
 //! A rigged character of a glTF file: the file, the rig made for it, and what is built of both.
 
 use crate::gltf::{Document, SkinnedMesh};
-use crate::rig::{self, Rig};
+use crate::rig::{self, Rig, RigOptions};
 use crate::scene::{self, BoneChange};
 use crate::{FileError, Files, Imported, InputFile, Note};
 use std::path::Path;
@@ -26,7 +26,12 @@ impl Character {
 
     /// The same of a file that was opened.
     pub fn read(file: InputFile) -> Result<Character, FileError> {
-        Character::new(Document::read(file)?)
+        Character::read_with(file, &RigOptions::default())
+    }
+
+    /// The same with the mass, the unit of length or the height told.
+    pub fn read_with(file: InputFile, options: &RigOptions) -> Result<Character, FileError> {
+        Character::new(Document::read(file)?, options)
     }
 
     /// The same from bytes in memory: files that they name are not opened.
@@ -39,11 +44,42 @@ impl Character {
         &self.document.path
     }
 
-    fn new(mut document: Document) -> Result<Character, FileError> {
+    /// Metres in a unit of length of the file.
+    pub fn scale(&self) -> f64 {
+        self.document.scale
+    }
+
+    /// From the lowest vertex to the highest \[m\].
+    pub fn height(&self) -> f64 {
+        height(&self.meshes)
+    }
+
+    fn new(mut document: Document, options: &RigOptions) -> Result<Character, FileError> {
+        options.check(&document.path)?;
         let mut notes = std::mem::take(&mut document.notes);
         let clips = document.clips(&mut notes)?;
-        let meshes = document.meshes(&mut notes)?;
-        let rig = rig::make(&document, &meshes, &clips)?;
+        let read = |document: &Document, notes: &mut Vec<Note>| {
+            let meshes = document.meshes(notes)?;
+            let rig = rig::make(document, &meshes, &clips, options.mass)?;
+            Ok::<_, FileError>((meshes, rig))
+        };
+        let (mut meshes, mut rig) = read(&document, &mut notes)?;
+        let found = height(&meshes);
+        let scale = match (options.scale, options.height) {
+            (Some(scale), _) => scale,
+            (None, Some(wanted)) if found > 0.0 => wanted / found,
+            // Physics of the file are in its own unit.
+            _ if rig.is_given() => 1.0,
+            _ => {
+                let (scale, note) = rig::units::guess(rig.kind(), found, rig::size(&meshes));
+                notes.extend(note);
+                scale
+            }
+        };
+        if scale != 1.0 {
+            document.set_scale(scale);
+            (meshes, rig) = read(&document, &mut Vec::new())?;
+        }
         Ok(Character { document: Arc::new(document), meshes: Arc::new(meshes), rig, notes })
     }
 
@@ -59,4 +95,11 @@ impl Character {
         imported.notes.splice(0..0, self.notes.iter().cloned());
         imported.within_reach()
     }
+}
+
+/// From the lowest vertex to the highest \[m\].
+fn height(meshes: &[SkinnedMesh]) -> f64 {
+    let heights = || meshes.iter().flat_map(|mesh| &mesh.vertices).map(|v| v.y);
+    let (low, high) = (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max));
+    if low <= high { high - low } else { 0.0 }
 }

@@ -36,6 +36,9 @@ pub use inner::Inner;
 pub use open::open;
 pub use recipe::{ChangedBone, Changes, Digest, Made, Recipe, TakesFrom, is_file, split_clip};
 pub use recording::{Quality, Recording};
-pub use rig::{Bone, BoneShape, BoneTold, Class, Given, JointFrom, Rig, Spread, SpringFrom, Turn};
+pub use rig::{
+    Bone, BoneShape, BoneTold, Class, Given, JointFrom, Kind, Measured, Rig, RigOptions, Spread, SpringFrom, Tearing,
+    Turn,
+};
 pub use scene::{BoneChange, JointKind, scene_schema};
 pub use skin::SkinPlan;

@@ -12,7 +12,7 @@ fn files() -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files = Vec::new();
-    let mut folders = vec![Path::new(&folder).join("gltf")];
+    let mut folders = ["gltf", "characters"].map(|name| Path::new(&folder).join(name)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -24,7 +24,7 @@ fn files() -> Vec<PathBuf> {
         }
     }
     files.sort();
-    assert!(files.len() >= 11, "{files:?}");
+    assert!(files.len() >= 14, "{files:?}");
     files
 }
 
@@ -44,8 +44,11 @@ fn every_file_holds_its_pose_at_rest() {
         let imported = match open(&path) {
             Ok(imported) => imported,
             Err(error) => {
-                // The only one with nothing to simulate: a triangle that morphs.
-                assert_eq!((name.as_str(), error.code), ("SimpleMorph.gltf", "file/nothing"), "{error}");
+                // A triangle that morphs has nothing to simulate; the other is compressed in a way that is not read.
+                let draco = path.parent().is_some_and(|folder| folder.ends_with("RiggedFigure-draco"));
+                let refused =
+                    if draco { ("RiggedFigure.gltf", "file/extension") } else { ("SimpleMorph.gltf", "file/nothing") };
+                assert_eq!((name.as_str(), error.code), refused, "{error}");
                 continue;
             }
         };
@@ -54,9 +57,9 @@ fn every_file_holds_its_pose_at_rest() {
         let size = extent(&imported);
         for k in 0..120 {
             let report = step(&scene.model, &scene.input, &mut state, &mut work).unwrap();
-            // Nothing but the plain midpoint rule; joints closed to rounding.
+            // Nothing but the plain rule; joints closed to the tolerance of steps in which bodies may touch each other.
             assert_eq!((report.fallbacks, report.resorts), (0, 0), "{name}, step {k}: {:?}", report.trouble);
-            assert!(report.max_joint_gap < 1e-12 * size.max(1.0), "{name}: {}", report.max_joint_gap);
+            assert!(report.max_joint_gap < 1e-9 * size.max(1.0), "{name}: {}", report.max_joint_gap);
         }
         assert!(state.is_finite(), "{name}");
         for (body, start) in state.bodies.iter().zip(&scene.state.bodies) {
@@ -88,13 +91,13 @@ fn a_mannequin_is_understood() {
         assert!(matches!(bone(name).joint, supple_assets::Turn::Hinge { .. }), "{name}");
         assert!(matches!(bone(name).joint_from, JointFrom::Name | JointFrom::NameAndClips), "{name}");
     }
-    // A shop-window figure 1.7 m high: slender, as heavy as water.
+    // By its height: a body mass index of 22.
     let mass: f64 = character.rig.bones.iter().map(|b| b.mass).sum();
-    assert!((20.0..60.0).contains(&mass), "{mass} kg");
+    assert!((mass - 22.0 * character.height().powi(2)).abs() < 1e-9, "{mass} kg");
     let sides = |name: &str| (bone(&format!("{name}.l")).mass, bone(&format!("{name}.r")).mass);
     for part in ["thigh", "calf", "upperarm", "lowerarm", "hand"] {
         let (left, right) = sides(part);
-        assert!((left / right - 1.0).abs() < 0.05, "{part}: {left} and {right} kg");
+        assert!((left / right - 1.0).abs() < 1e-9, "{part}: {left} and {right} kg");
     }
 }
 

@@ -71,8 +71,8 @@ fn a_push_moves_it_and_it_comes_back() {
     let clip = imported.clip("idle_root.001").unwrap();
     let scene = imported.following(clip).unwrap();
     let chest = scene.model.find_body("spine_02").unwrap().index();
-    // 20 N·s over a tenth of a second, from 1 s on, sideways.
-    let push = |time: f64| if (1.0..1.0999).contains(&time) { DVec3::new(200.0, 0.0, 0.0) } else { DVec3::ZERO };
+    // 46 N·s over a tenth of a second on 71 kg, from 1 s on, sideways.
+    let push = |time: f64| if (1.0..1.0999).contains(&time) { DVec3::new(460.0, 0.0, 0.0) } else { DVec3::ZERO };
     let (mut furthest, mut back) = (0.0f64, f64::NAN);
     run(&scene, 3.1, push, chest, |state| {
         let d = state.bodies[chest].position.distance(clip.at(state.time, chest).pose.translation);

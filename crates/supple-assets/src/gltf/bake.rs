@@ -1,7 +1,8 @@
 //! A simulated motion as an animation of a .glb: on the nodes of the file it came from, all else of the file kept; or on nodes made for the
 //! bodies of a scene that came from no glTF.
 
-use super::document::{Document, Part};
+use super::document::Document;
+use super::nodes::{NodePlaces, steps};
 use super::{bake_skin, soft, solids};
 use crate::recording::Recording;
 use crate::{Character, Note};
@@ -59,16 +60,19 @@ impl Character {
         let mut binary = merge_buffers(&mut root, document);
         let motions = local_motions(self, model, recording, &mut notes);
         let tolerances = match model.skin() {
-            None => vec![*settings; self.rig.bones.len()],
+            // The tolerance is in metres, keys are in the unit of the file.
+            None => {
+                vec![BakeSettings { position: settings.position / document.scale, ..*settings }; self.rig.bones.len()]
+            }
             Some(skin) => tolerances_at_surface(self, skin, settings),
         };
         let mut channels = Vec::new();
-        for (bone, (motion, tolerance)) in self.rig.bones.iter().zip(motions.bones.iter().zip(&tolerances)) {
-            let rest = steps(&document.local[bone.node]);
+        for motion in &motions.nodes {
+            let (scale, rotation, translation) = steps(&document.local[motion.node]);
+            let tolerance = &tolerances[motion.bone];
             // A node that an animation moves has no matrix.
-            let node = &mut root["nodes"][bone.node];
+            let node = &mut root["nodes"][motion.node];
             if node.get("matrix").is_some() {
-                let (scale, rotation, translation) = rest;
                 let list = |values: &[f64]| Value::from(values.to_vec());
                 node["translation"] = list(&translation.to_array());
                 node["rotation"] = list(&rotation.to_array());
@@ -76,10 +80,10 @@ impl Character {
                 node.as_object_mut().map(|node| node.remove("matrix"));
             }
             let times = &recording.times;
-            channels.push(rotation_channel(bone.node, times, &motion.rotations, tolerance.angle));
-            let moves = motion.translations.iter().any(|t| t.distance(rest.2) > tolerance.position);
-            if bone.parent.is_none() || moves {
-                channels.push(translation_channel(bone.node, times, &motion.translations, tolerance.position));
+            channels.push(rotation_channel(motion.node, times, &motion.rotations, tolerance.angle));
+            let moves = motion.translations.iter().any(|t| t.distance(translation) > tolerance.position);
+            if moves || self.rig.bones[motion.bone].parent.is_none() {
+                channels.push(translation_channel(motion.node, times, &motion.translations, tolerance.position));
             }
         }
         if let Some(skin) = model.skin() {
@@ -97,14 +101,6 @@ impl Character {
         }
         add_animation(&mut root, &mut binary, &channels, name, recording);
         Baked { bytes: glb(&root, binary), notes }
-    }
-}
-
-/// Scale, rotation and translation of a node in its parent.
-fn steps(part: &Part) -> (DVec3, DQuat, DVec3) {
-    match *part {
-        Part::Steps { translation, rotation, scale } => (scale, rotation, translation),
-        Part::Matrix(matrix) => matrix.to_scale_rotation_translation(),
     }
 }
 
@@ -306,72 +302,42 @@ fn add_binding(root: &mut Value, binary: &mut Vec<u8>, skin: &Skin) -> usize {
 
 /// A node's place in its parent over time.
 struct LocalMotion {
+    node: usize,
+    /// The bone whose body carries it.
+    bone: usize,
     rotations: Vec<DQuat>,
     translations: Vec<DVec3>,
 }
 
 /// What the nodes of a file do.
 struct Motions {
-    /// By bone: what its node does within its parent.
-    bones: Vec<LocalMotion>,
+    nodes: Vec<LocalMotion>,
     /// Frame after frame, by node: where it is in the world as written; empty when there is no skin.
     worlds: Vec<DAffine3>,
 }
 
-/// What the nodes of bones do within their parents. Nodes between bones keep their place in theirs.
+/// What the nodes that bodies carry do within their parents. All others keep their place in theirs.
 fn local_motions(character: &Character, model: &Model, recording: &Recording, notes: &mut Vec<Note>) -> Motions {
-    let (document, bones) = (&character.document, &character.rig.bones);
-    let mut bone_at = vec![None; document.parents.len()];
-    for (i, bone) in bones.iter().enumerate() {
-        bone_at[bone.node] = Some(i);
-    }
-    // world_from_node = world_from_body · body_from_node, the latter constant.
-    let affine = |pose: &Pose| DAffine3::from_rotation_translation(pose.rotation, pose.translation);
-    let body_from_node: Vec<DAffine3> = bones
-        .iter()
-        .zip(model.bodies())
-        .map(|(bone, body)| affine(&body.start).inverse() * document.world[bone.node])
-        .collect();
-    let empty = || LocalMotion { rotations: Vec::new(), translations: Vec::new() };
-    let mut motions = Motions { bones: bones.iter().map(|_| empty()).collect(), worlds: Vec::new() };
-    // where nodes are, and where what is written has them: the same but for shear
-    let (mut world, mut written) = (document.world.clone(), document.world.clone());
-    let mut sheared = 0.0f64;
-    for frame in recording.poses.chunks_exact(bones.len()) {
-        for &node in &document.order {
-            let parent = document.parents[node];
-            let above = |worlds: &[DAffine3]| parent.map_or(DAffine3::IDENTITY, |p| worlds[p]);
-            let Some(i) = bone_at[node] else {
-                world[node] = above(&world) * document.local[node].matrix();
-                written[node] = above(&written) * document.local[node].matrix();
-                continue;
-            };
-            world[node] = affine(&frame[i]) * body_from_node[i];
-            let local = above(&world).inverse() * world[node];
-            let (scale, rotation, translation) = local.to_scale_rotation_translation();
-            let (rest_scale, rest_rotation, rest_translation) = steps(&document.local[node]);
-            let (rotation, translation) = if local.is_finite() && rotation.is_finite() {
-                let back = DAffine3::from_scale_rotation_translation(scale, rotation, translation);
-                let off = (back.matrix3 - local.matrix3).to_cols_array().iter().fold(0.0f64, |m, x| m.max(x.abs()));
-                sheared = sheared.max(off);
-                (rotation.normalize(), translation)
-            } else {
-                (rest_rotation, rest_translation)
-            };
-            written[node] =
-                above(&written) * DAffine3::from_scale_rotation_translation(rest_scale, rotation, translation);
-            motions.bones[i].rotations.push(rotation);
-            motions.bones[i].translations.push(translation);
-        }
+    let mut places = NodePlaces::new(character, model);
+    let still = |(node, bone)| LocalMotion { node, bone, rotations: Vec::new(), translations: Vec::new() };
+    let mut motions = Motions { nodes: places.moving().map(still).collect(), worlds: Vec::new() };
+    for frame in recording.poses.chunks_exact(character.rig.bones.len()) {
+        let mut next = motions.nodes.iter_mut();
+        places.place(frame, |_, rotation, translation| {
+            if let Some(motion) = next.next() {
+                motion.rotations.push(rotation);
+                motion.translations.push(translation);
+            }
+        });
         if model.skin().is_some() {
-            motions.worlds.extend_from_slice(&written);
+            motions.worlds.extend_from_slice(&places.written);
         }
     }
-    if sheared > 1e-3 {
+    if places.sheared > 1e-3 {
         let text = "nodes with uneven scale turn: what they shear cannot be written as rotation and translation".into();
         notes.push(Note { code: "bake/shear", part: "scene".into(), text });
     }
-    for motion in &mut motions.bones {
+    for motion in &mut motions.nodes {
         keep_sign(&mut motion.rotations);
     }
     motions

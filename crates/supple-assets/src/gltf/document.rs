@@ -21,6 +21,8 @@ pub(crate) struct Document {
     pub(crate) local: Vec<Part>,
     /// By node: its place in the world at rest; identity for nodes outside the scene.
     pub(crate) world: Vec<DAffine3>,
+    /// Metres in a unit of length of the file.
+    pub(crate) scale: f64,
     /// By node: a name that no other node has.
     pub(crate) names: Vec<String>,
     /// What was noticed.
@@ -99,16 +101,27 @@ impl Document {
             }
         }
         let names = names(root);
-        Ok(Document { path: path.to_owned(), parents, order, local, world, names, notes, container })
+        Ok(Document { path: path.to_owned(), parents, order, local, world, scale: 1.0, names, notes, container })
     }
 
     /// The places of all nodes in the world, from those in their parents.
     pub(crate) fn world_of(&self, local: &[Part]) -> Vec<DAffine3> {
         let mut world = vec![DAffine3::IDENTITY; local.len()];
         for &i in &self.order {
-            world[i] = self.parents[i].map_or(DAffine3::IDENTITY, |p| world[p]) * local[i].matrix();
+            world[i] = self.parents[i].map_or(self.world_from_file(), |p| world[p]) * local[i].matrix();
         }
         world
+    }
+
+    /// From the file's own unit of length to metres.
+    pub(crate) fn world_from_file(&self) -> DAffine3 {
+        DAffine3::from_scale(DVec3::splat(self.scale))
+    }
+
+    /// Reads lengths in another unit; what was made of the file before must be made again.
+    pub(crate) fn set_scale(&mut self, scale: f64) {
+        self.scale = scale;
+        self.world = self.world_of(&self.local);
     }
 }
 

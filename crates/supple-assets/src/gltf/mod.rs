@@ -7,16 +7,19 @@ mod bake_skin;
 pub(crate) mod container;
 mod document;
 mod mesh;
+mod nodes;
 mod physics;
 pub(crate) mod schema;
 mod soft;
 mod solids;
+mod vrm;
 
 pub(crate) use accessor::Reader;
 pub(crate) use animation::Clip;
 pub use bake::{BakeSettings, Baked, bake_scene};
 pub(crate) use document::{Document, rigid};
-pub(crate) use mesh::SkinnedMesh;
+pub(crate) use mesh::{Influence, SkinnedMesh};
+pub(crate) use nodes::NodePlaces;
 
 /// Extensions that a file may require: those that Supple reads, and those that only change how a surface looks.
 pub(crate) const UNDERSTOOD: [&str; 16] = [

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use supple::contact::{ContactWork, Other, detect};
 use supple::maths::rotation;
 use supple::{
-    BodyId, BodyRef, BodySpec, Contacts, Ending, Input, JointMask, JointSpec, Limits, Model, ModelBuilder, ModelError,
-    Motion, ObstacleSpec, Pose, RotationSpring, Scene, Target, TrackerSpec, Twist,
+    BodyId, BodyRef, BodySpec, BodyState, Contacts, Ending, Input, JointMask, JointSpec, Limits, Model, ModelBuilder,
+    ModelError, Motion, ObstacleSpec, Pose, RotationSpring, Scene, State, Target, TrackerSpec, Twist,
 };
 
 /// Of weights that limbs are held against \[m/s²\].
@@ -20,8 +20,14 @@ pub(super) const GRAVITY: f64 = 9.81;
 /// How fast a body follows its clip at strength 1, and its turning \[rad/s\]: soft enough to be pushed aside, fast enough to look.
 const FOLLOW: f64 = 7.0;
 const FOLLOW_TURN: f64 = 33.0;
+/// How far what follows a clip gives way under what it carries \[rad\].
+const FOLLOW_SAG: f64 = 0.05;
+/// The height that these are for \[m\].
+const USUAL_HEIGHT: f64 = 1.7;
 /// How far the hold of a root gives way under the whole character \[m\].
 const HOLD_SAG: f64 = 0.01;
+/// At most this many frames of all clips are searched for parts that overlap.
+const OVERLAP_FRAMES: usize = 200;
 
 impl Rig {
     /// The model, its start and what draws it.
@@ -36,18 +42,20 @@ impl Rig {
         let carries = carries(&self.bones);
         let springs = springs(&self.bones, &carries, GRAVITY / HOLD_SAG);
         let model = self.model(&[], &carries, &springs).map_err(wrong)?;
-        let overlaps = overlaps(&model);
+        let overlaps = self.overlaps(&model);
         let model =
             if overlaps.is_empty() { model } else { self.model(&overlaps, &carries, &springs).map_err(wrong)? };
         if !overlaps.is_empty() {
-            let text = format!("{} pairs of shapes overlap at rest and do not touch each other", overlaps.len());
+            let text =
+                format!("{} pairs of shapes overlap at rest or in a clip and do not touch each other", overlaps.len());
             notes.push(Note { code: "import/overlap", part: "scene".into(), text });
         }
         let mut state = model.start();
         for (body, bone) in state.bodies.iter_mut().zip(&self.bones) {
             body.velocity = bone.velocity;
         }
-        let mut input = Input { targets: vec![None; model.trackers().len()], ..Input::default() };
+        let mut input =
+            Input { targets: vec![None; model.trackers().len()], contacts: Contacts::All, ..Input::default() };
         for (tracker, target) in model.trackers().iter().zip(&mut input.targets).skip(self.bones.len()) {
             let body = &model.bodies()[tracker.body.index()];
             // The springs are stretched and wound up by what they carry, so that nothing moves when the run begins.
@@ -113,8 +121,13 @@ impl Rig {
             let spring = |inertia: f64, omega: f64| {
                 (bone.strength * inertia * omega * omega, 2.0 * bone.strength.sqrt() * inertia * omega)
             };
-            let (stiffness, damping) = spring(bone.mass, FOLLOW);
-            let (rotation_stiffness, rotation_damping) = spring(moment, FOLLOW_TURN);
+            // A small figure moves faster: times go with the root of lengths.
+            let faster = (USUAL_HEIGHT / self.height.max(1e-3)).sqrt().max(1.0);
+            let (stiffness, damping) = spring(bone.mass, FOLLOW * faster);
+            // A short bone is held against the weight that it carries, not only against its own inertia.
+            let load = if bone.parent.is_some() { springs[i].load } else { 0.0 };
+            let turn = (load / FOLLOW_SAG / moment.max(1e-300)).sqrt().max(FOLLOW_TURN * faster);
+            let (rotation_stiffness, rotation_damping) = spring(moment, turn);
             builder.tracker(TrackerSpec {
                 name: bone.name.clone(),
                 body: bodies[i].into(),
@@ -153,6 +166,32 @@ impl Rig {
             builder.no_collision(bodies[*a], bodies[*b]);
         }
         builder.build()
+    }
+
+    /// Pairs of bodies that overlap at the start, or in frames of the clips: what artists let go through each other passes.
+    fn overlaps(&self, model: &Model) -> Vec<(BodyId, BodyId)> {
+        let mut work = ContactWork::new(model);
+        let input = Input { contacts: Contacts::All, ..Input::default() };
+        let mut state = model.start();
+        let mut pairs: std::collections::BTreeSet<(BodyId, BodyId)> = std::collections::BTreeSet::new();
+        let count = self.bones.len();
+        let frames: usize = self.clips.iter().map(|clip| clip.poses.len() / count.max(1)).sum();
+        let every = frames.div_ceil(OVERLAP_FRAMES).max(1);
+        let mut look = |state: &State| {
+            for contact in detect(model, &input, state, (1e-4, 0.0), &mut work).iter().filter(|c| c.gap < 0.0) {
+                if let Other::Body(b) = contact.b {
+                    pairs.insert((contact.a.min(b), contact.a.max(b)));
+                }
+            }
+        };
+        look(&state);
+        for frame in self.clips.iter().flat_map(|clip| clip.poses.chunks_exact(count.max(1))).step_by(every) {
+            for ((body, link), told) in state.bodies.iter_mut().zip(frame).zip(model.bodies()) {
+                *body = BodyState::at_rest(link.then(Pose::at(told.centre_in_link)));
+            }
+            look(&state);
+        }
+        pairs.into_iter().collect()
     }
 
     /// Sag and settling time of joints whose springs the file gives.
@@ -299,22 +338,4 @@ fn given(name: &str, joint: &Given, child: BodyId, parent: BodyRef, spring: Rota
         None => spec,
     };
     if joint.collide { spec.collide() } else { spec }
-}
-
-/// Pairs of bodies that overlap at the start.
-fn overlaps(model: &Model) -> Vec<(BodyId, BodyId)> {
-    let mut work = ContactWork::new(model);
-    let input = Input { contacts: Contacts::All, ..Input::default() };
-    let found = detect(model, &input, &model.start(), (1e-4, 0.0), &mut work);
-    let mut pairs: Vec<(BodyId, BodyId)> = found
-        .iter()
-        .filter(|contact| contact.gap < 0.0)
-        .filter_map(|contact| match contact.b {
-            Other::Body(b) => Some((contact.a.min(b), contact.a.max(b))),
-            Other::Obstacle(_) => None,
-        })
-        .collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
 }

@@ -167,15 +167,17 @@ pub(crate) struct Share {
     pub(crate) volume: f64,
 }
 
-/// What each bone carries, `bone_of` giving the bone that a node's vertices belong to; and the volume that the meshes enclose together, if
-/// they enclose one.
+/// What each bone carries of the meshes that are `of_body`, `bone_of` giving the bone that a node's vertices belong to; and the volume that they enclose
+/// together, if they enclose one.
 pub(crate) fn shares(
     meshes: &[SkinnedMesh],
+    of_body: &[bool],
     bones: usize,
     bone_of: impl Fn(usize) -> Option<usize>,
 ) -> (Vec<Share>, Option<f64>) {
     let mut shares = vec![Share::default(); bones];
-    for mesh in meshes {
+    let meshes = || meshes.iter().zip(of_body).filter(|(_, of_body)| **of_body).map(|(mesh, _)| mesh);
+    for mesh in meshes() {
         for (v, point) in mesh.vertices.iter().enumerate() {
             let mut last = None;
             for (k, influence) in mesh.influences(v).iter().enumerate() {
@@ -192,8 +194,8 @@ pub(crate) fn shares(
     let centres: Vec<DVec3> =
         shares.iter().map(|s| s.points.iter().sum::<DVec3>() / s.points.len().max(1) as f64).collect();
     let (mut total, mut area, mut closure) = (0.0, 0.0, DVec3::ZERO);
-    let origin = meshes.iter().find_map(|m| m.vertices.first()).copied().unwrap_or_default();
-    for mesh in meshes {
+    let origin = meshes().find_map(|m| m.vertices.first()).copied().unwrap_or_default();
+    for mesh in meshes() {
         for t in &mesh.triangles {
             let [a, b, c] = t.map(|i| mesh.vertices[i as usize]);
             // Divergence theorem: V = Σ a·(b × c)/6, each bone's part about its own centre.

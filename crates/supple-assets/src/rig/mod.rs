@@ -6,16 +6,26 @@ mod build;
 pub(crate) mod fit;
 mod joints;
 mod limits;
+pub(crate) mod masses;
+mod measure;
 mod names;
 mod physics;
+mod plan;
 mod springs;
+mod structure;
+mod torn;
+pub(crate) mod units;
 
+pub use measure::Measured;
 pub use names::Class;
+pub use plan::Kind;
+pub use torn::Tearing;
 
 use crate::gltf::{Clip, Document, SkinnedMesh, rigid};
 use crate::{FileError, Note};
 use glam::{DAffine3, DMat3, DQuat, DVec3};
-use names::Side;
+use plan::Plan;
+use structure::Structure;
 use supple::model::ServoTarget;
 use supple::model::joint::RotationKind;
 use supple::{
@@ -38,6 +48,10 @@ pub struct Rig {
     pub(crate) apart: Vec<(usize, usize)>,
     /// By node of the file: the bone that carries it, if any.
     pub(crate) bone_of_node: Vec<Option<usize>>,
+    /// From the lowest vertex to the highest \[m\].
+    pub(crate) height: f64,
+    /// What body the bones make.
+    plan: Plan,
     /// The clips as poses of the bones' frames.
     pub(crate) clips: Vec<Sampled>,
     /// What was changed, guessed or left out.
@@ -169,6 +183,45 @@ pub(crate) struct Loop {
     pub(crate) child: usize,
     pub(crate) parent: Option<usize>,
     pub(crate) joint: Given,
+}
+
+impl Rig {
+    /// What kind of body it is.
+    pub fn kind(&self) -> Kind {
+        self.plan.kind
+    }
+
+    /// The bone on the other side of the body.
+    pub fn twin(&self, bone: usize) -> Option<usize> {
+        self.plan.twins.get(bone).copied().flatten()
+    }
+
+    /// Whether it is the physics that the file itself holds.
+    pub(crate) fn is_given(&self) -> bool {
+        self.bones.iter().any(|bone| bone.spring_from == SpringFrom::File || bone.joint_from == JointFrom::File)
+    }
+
+    /// Gives all bones together another mass \[kg\].
+    pub fn set_mass(&mut self, total: f64) {
+        let now: f64 = self.bones.iter().map(|bone| bone.mass).sum();
+        self.bones.iter_mut().for_each(|bone| bone.mass *= total / now);
+    }
+
+    /// How many joints are between two bones; `None`: they are not in one tree.
+    pub(crate) fn joints_between(&self, a: usize, b: usize) -> Option<usize> {
+        let path = |mut i: usize| {
+            let mut path = vec![i];
+            while let Some(parent) = self.bones[i].parent {
+                path.push(parent);
+                i = parent;
+            }
+            path
+        };
+        let (above_a, above_b) = (path(a), path(b));
+        let meet = above_a.iter().find(|i| above_b.contains(i))?;
+        let up = |path: &[usize]| path.iter().position(|i| i == meet);
+        Some(up(&above_a)? + up(&above_b)?)
+    }
 }
 
 impl Given {
@@ -348,67 +401,69 @@ const SETTLE: f64 = 0.5;
 const CLIP_RATE: f64 = 60.0;
 /// Nodes times frames that are sampled of all clips together.
 const MAX_SAMPLES: usize = 8_000_000;
-/// Bones smaller than this part of the character are merged.
-const TINY: f64 = 0.004;
 
 /// The floor is this far under the lowest vertex, as a part of the size of all that is larger than 1 m \[m\]: a character that is held does not touch it, one that is let go lands on it.
 const UNDER: f64 = 0.01;
 
-/// Makes the rig of a file.
-pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) -> Result<Rig, FileError> {
-    if let Some(rig) = physics::make(document, meshes, clips)? {
+/// What is asked of a rig before it is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RigOptions {
+    /// Of all bodies together \[kg\]; by the height or the volume unless told.
+    pub mass: Option<f64>,
+    /// Metres in a unit of length of the file; found unless told.
+    pub scale: Option<f64>,
+    /// From the lowest vertex to the highest \[m\], in place of `scale`.
+    pub height: Option<f64>,
+}
+
+impl RigOptions {
+    /// Refuses what no body can have.
+    pub(crate) fn check(&self, path: &std::path::Path) -> Result<(), FileError> {
+        let told = [
+            ("mass", self.mass, "kilograms"),
+            ("scale", self.scale, "metres a unit"),
+            ("height", self.height, "metres"),
+        ];
+        for (name, value, unit) in told {
+            if let Some(value) = value.filter(|v| !(v.is_finite() && (1e-9..=1e9).contains(v))) {
+                let remedy = format!("give {unit}, above 0");
+                return Err(FileError::new("file/option", path, format!("{name} is {value}"), remedy));
+            }
+        }
+        if self.scale.is_some() && self.height.is_some() {
+            let what = "both its scale and its height are told";
+            return Err(FileError::new("file/option", path, what, "give one of them"));
+        }
+        Ok(())
+    }
+}
+
+/// Makes the rig of a file; `mass` is that of all bodies together, where it is told \[kg\].
+pub(crate) fn make(
+    document: &Document,
+    meshes: &[SkinnedMesh],
+    clips: &[Clip],
+    mass: Option<f64>,
+) -> Result<Rig, FileError> {
+    if let Some(mut rig) = physics::make(document, meshes, clips)? {
+        mass.into_iter().for_each(|mass| rig.set_mass(mass));
         return Ok(rig);
     }
     let mut notes = Vec::new();
-    let candidates = candidates(document, meshes, clips)?;
+    let told = document.humanoid();
+    let candidates = candidates(document, meshes, clips, &told)?;
     let size = size(meshes).max(1e-6);
-
-    // What each candidate carries, before anything is merged.
-    let carrier = nearest(document, |node| candidates[node]);
-    let (loads, _) = fit::shares(meshes, document.parents.len(), |node| carrier[node]);
+    let known = structure::Known::new(document, meshes, clips, &candidates, &told, size);
+    let Structure { nodes: bone_nodes, parents, bone_of_node } = structure::find(&known, &mut notes);
     let skinned = meshes.iter().any(|m| document.root().nodes[m.node].skin.is_some());
-    let matters = |node: usize| {
-        let extent = extent(&loads[node].points);
-        candidates[node] && loads[node].points.len() >= 3 && extent > TINY * size
-    };
-    let mut chosen: Vec<bool> = (0..candidates.len()).map(matters).collect();
-    if !chosen.contains(&true) {
-        // Everything is tiny, or nothing has a form: take whatever there is.
-        chosen.clone_from(&candidates);
-    }
-
-    let bone_nodes: Vec<usize> = document.order.iter().copied().filter(|n| chosen[*n]).collect();
-    let index_of: Vec<Option<usize>> = {
-        let mut index = vec![None; chosen.len()];
-        for (i, node) in bone_nodes.iter().enumerate() {
-            index[*node] = Some(i);
-        }
-        index
-    };
-    let ancestor = nearest(document, |node| chosen[node]);
-    let first_branch = representatives(document, &candidates, &chosen, &ancestor, &loads);
-    let bone_of_node: Vec<Option<usize>> = (0..chosen.len())
-        .map(|node| {
-            let own = ancestor[node].or(first_branch[node]);
-            own.or_else(|| candidates[node].then(|| bone_nodes.first().copied()).flatten()).and_then(|n| index_of[n])
-        })
-        .collect();
-    report_merged(document, &candidates, &chosen, &loads, &bone_of_node, &bone_nodes, skinned, &mut notes);
-
-    let (shares, enclosed) = fit::shares(meshes, bone_nodes.len(), |node| bone_of_node[node]);
-    let mut parents: Vec<Option<usize>> = bone_nodes
-        .iter()
-        .enumerate()
-        .map(|(i, &node)| {
-            let above = document.parents[node]?;
-            let bone = ancestor[above].or(first_branch[above]).and_then(|n| index_of[n]);
-            bone.filter(|parent| *parent != i)
-        })
-        .collect();
-    join_by_skin(document, meshes, &bone_of_node, &bone_nodes, &shares, &mut parents, &mut notes);
+    report_merged(document, &candidates, &bone_of_node, &bone_nodes, skinned, &mut notes);
+    let of_body = structure::body_meshes(document, meshes);
+    let (shares, enclosed) = fit::shares(meshes, &of_body, bone_nodes.len(), |node| bone_of_node[node]);
     let order = parents_first(&parents);
 
-    let lowest = meshes.iter().flat_map(|m| &m.vertices).map(|v| v.y).fold(f64::INFINITY, f64::min);
+    let points = || meshes.iter().flat_map(|m| &m.vertices);
+    let lowest = points().map(|v| v.y).fold(f64::INFINITY, f64::min);
+    let height = points().map(|v| v.y).fold(f64::NEG_INFINITY, f64::max) - lowest;
     let floor = lowest.is_finite().then_some(lowest - UNDER * size.max(1.0));
     let mut bones: Vec<Bone> = Vec::with_capacity(bone_nodes.len());
     let mut directions = Vec::with_capacity(bone_nodes.len());
@@ -418,8 +473,6 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         let world = document.world[node];
         let link = Pose::new(rigid(world.matrix3).unwrap_or(DQuat::IDENTITY), world.translation);
         let parent = parents[i].map(|p| place_of[p]);
-        let class = names::class(&document.names[node], parent.map(|p: usize| bones[p].class));
-        let class = if parent.is_none() && class == Class::Unknown { Class::Pelvis } else { class };
         let along = direction(document, &bone_nodes, &parents, i, &shares[i].points);
         let mut fitted = fit::fit(&shares[i].points, along, 0.002 * size);
         // A round foot would reach below its sole.
@@ -431,7 +484,7 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
             name: document.names[node].clone(),
             node,
             parent,
-            class,
+            class: Class::Unknown,
             link,
             shapes: vec![BoneShape { shape: fitted.shape, link_from_shape: link.inverse().then(fitted.place) }],
             mass: fitted.volume, // a volume until the masses are made
@@ -442,29 +495,46 @@ pub(crate) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
             joint: Turn::Hinge { axis: DVec3::X, range: Range::new(0.0, 0.0) },
             joint_from: JointFrom::Nothing,
             spring_from: SpringFrom::Asked,
-            sag: sag(class),
+            sag: 0.0,
             settle: SETTLE,
             strength: 1.0,
             held: parent.is_none(),
         });
     }
     let shares: Vec<&fit::Share> = order.iter().map(|i| &shares[*i]).collect();
-    masses(&mut bones, &shares, enclosed, &mut notes);
+    let parts: Vec<plan::Part<'_>> = bones
+        .iter()
+        .zip(&shares)
+        .map(|(bone, share)| plan::Part {
+            name: &bone.name,
+            parent: bone.parent,
+            origin: bone.link.translation,
+            points: &share.points,
+            volume: bone.mass,
+            told: told[bone.node],
+        })
+        .collect();
+    let mut plan = plan::recognise(&parts);
+    masses::spread(&mut bones, &plan, &shares, enclosed, height, mass, &mut notes);
     let bone_of_node: Vec<Option<usize>> = bone_of_node.iter().map(|b| b.map(|b| place_of[b])).collect();
 
     let clips = sample(document, &bones, clips, &mut notes);
-    joints::plan(&mut bones, &directions, &clips, &mut notes);
-
-    if !(0.01..=20.0).contains(&size) {
-        let text = format!("the character is {size:.3} m high: glTF is in metres; scale it if that was not meant");
-        notes.push(Note { code: "import/scale", part: "scene".into(), text });
+    joints::find_hips(&bones, &clips, &mut plan);
+    for (bone, class) in bones.iter_mut().zip(&plan.classes) {
+        (bone.class, bone.sag) = (*class, sag(*class));
     }
+    joints::plan(&mut bones, &plan, &directions, &clips, &mut notes);
     let (obstacles, loops, apart) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, clips, notes })
+    Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, height, plan, clips, notes })
 }
 
 /// The nodes that may become bodies: joints of skins; without any, nodes that clips or physics move.
-fn candidates(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) -> Result<Vec<bool>, FileError> {
+fn candidates(
+    document: &Document,
+    meshes: &[SkinnedMesh],
+    clips: &[Clip],
+    told: &[Option<Class>],
+) -> Result<Vec<bool>, FileError> {
     let root = document.root();
     let mut candidates = vec![false; root.nodes.len()];
     let mut in_scene = vec![false; root.nodes.len()];
@@ -491,6 +561,7 @@ fn candidates(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) -> Re
         candidates[node] |= in_scene[node];
     }
     for &node in &document.order {
+        candidates[node] |= told[node].is_some();
         candidates[node] |= root.nodes[node].extensions.pointer("/KHR_physics_rigid_bodies/motion").is_some();
     }
     if !candidates.contains(&true) {
@@ -543,32 +614,29 @@ fn representatives(
     (0..chosen.len()).map(|n| heaviest[n].filter(|_| !chosen[n])).collect()
 }
 
-#[allow(clippy::too_many_arguments)]
+/// Tells of nodes that are no bodies and were not told of yet, and of bones without length.
 fn report_merged(
     document: &Document,
     candidates: &[bool],
-    chosen: &[bool],
-    loads: &[fit::Share],
     bone_of_node: &[Option<usize>],
     bone_nodes: &[usize],
     skinned: bool,
     notes: &mut Vec<Note>,
 ) {
-    for &node in &document.order {
+    let told: std::collections::HashSet<String> = notes.iter().map(|note| note.part.clone()).collect();
+    for &node in document.order.iter().filter(|node| candidates[**node]) {
         let part = document.names[node].clone();
-        if candidates[node] && !chosen[node] {
-            let into = bone_of_node[node].map_or("nothing", |b| document.names[bone_nodes[b]].as_str());
-            let (code, why) = match loads[node].points.is_empty() {
-                true => ("import/no-influence", "it carries no vertex more than others do"),
-                false => ("import/tiny", "it is too small to matter"),
-            };
-            notes.push(Note { code, part, text: format!("{why}: merged into \"{into}\"") });
-        } else if skinned && candidates[node] {
+        if !bone_nodes.contains(&node) {
+            if !told.contains(&part) {
+                let into = bone_of_node[node].map_or("nothing", |b| document.names[bone_nodes[b]].as_str());
+                let text = format!("it carries no vertex more than others do: it goes with \"{into}\"");
+                notes.push(Note { code: "import/no-influence", part, text });
+            }
+        } else if skinned {
             let root = &document.root().nodes[node];
             let here = document.world[node].translation;
-            let flat =
-                root.children.iter().find(|c| chosen[**c] && document.world[**c].translation.distance(here) < 1e-9);
-            if let Some(child) = flat {
+            let begins = |c: &&usize| bone_nodes.contains(c) && document.world[**c].translation.distance(here) < 1e-9;
+            if let Some(child) = root.children.iter().find(begins) {
                 let text = format!("it has no length: \"{}\" begins where it does", document.names[*child]);
                 notes.push(Note { code: "import/zero-length", part, text });
             }
@@ -580,8 +648,7 @@ fn report_merged(
 /// ties, from the one that is named as a root is, or carries most, outwards. The joint of each is at its own origin.
 fn join_by_skin(
     document: &Document,
-    meshes: &[SkinnedMesh],
-    bone_of_node: &[Option<usize>],
+    shared: &std::collections::BTreeMap<(usize, usize), f64>,
     bone_nodes: &[usize],
     shares: &[fit::Share],
     parents: &mut [Option<usize>],
@@ -594,31 +661,14 @@ fn join_by_skin(
     if alone.iter().filter(|a| **a).count() < 2 {
         return;
     }
-    // By pair: the sum over vertices of the lesser weight.
-    let mut shared = std::collections::BTreeMap::<(usize, usize), f64>::new();
-    for mesh in meshes {
-        for v in 0..mesh.vertices.len() {
-            let here = mesh.influences(v);
-            for (k, a) in here.iter().enumerate() {
-                for b in &here[k + 1..] {
-                    if let (Some(i), Some(j)) = (bone_of_node[a.node], bone_of_node[b.node])
-                        && i != j
-                        && alone[i]
-                        && alone[j]
-                    {
-                        *shared.entry((i.min(j), i.max(j))).or_default() += a.weight.min(b.weight);
-                    }
-                }
-            }
-        }
-    }
+    let shared = shared.iter().filter(|((i, j), _)| alone[*i] && alone[*j]).map(|(pair, sum)| (*pair, *sum));
     let name = |bone: usize| &document.names[bone_nodes[bone]];
     // Neighbours in the palm share vertices too: bones of one finger hang together, and fingers on the wrist, not on the next one.
     let tie = |((i, j), sum): ((usize, usize), f64)| match (names::finger(name(i)), names::finger(name(j))) {
         (Some(a), Some(b)) if a != b => ((i, j), 1e-3 * sum),
         _ => ((i, j), sum),
     };
-    let mut pairs: Vec<((usize, usize), f64)> = shared.into_iter().map(tie).collect();
+    let mut pairs: Vec<((usize, usize), f64)> = shared.map(tie).collect();
     pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     // The strongest ties that close no loop [Kruskal].
     let mut group: Vec<usize> = (0..parents.len()).collect();
@@ -710,45 +760,14 @@ fn extent(points: &[DVec3]) -> f64 {
     if points.is_empty() { 0.0 } else { (high - low).max_element() }
 }
 
-fn size(meshes: &[SkinnedMesh]) -> f64 {
+/// The largest extent of all meshes \[m\].
+pub(crate) fn size(meshes: &[SkinnedMesh]) -> f64 {
     let (low, high) = meshes
         .iter()
         .flat_map(|m| &m.vertices)
         .fold((DVec3::INFINITY, DVec3::NEG_INFINITY), |(low, high), p| (low.min(*p), high.max(*p)));
     let size = (high - low).max_element();
     if size.is_finite() { size } else { 0.0 }
-}
-
-/// Volumes become masses: the share of each bone in the volume that the skin encloses; where it encloses none, the volumes of the shapes.
-fn masses(bones: &mut [Bone], shares: &[&fit::Share], enclosed: Option<f64>, notes: &mut Vec<Note>) {
-    let shapes: f64 = bones.iter().map(|b| b.mass).sum();
-    let carried: f64 = shares.iter().map(|s| s.volume.max(0.0)).sum();
-    // Shapes and skin tell about the same volume, or the skin is several layers, inside out, or a sheet.
-    match enclosed.filter(|v| carried > 0.0 && (0.2..4.0).contains(&(v / shapes.max(1e-300)))) {
-        Some(volume) => {
-            for (bone, share) in bones.iter_mut().zip(shares) {
-                // A part of a tube, without its ends, gives two thirds of its volume: so do all, and the sum is made that of the skin.
-                bone.mass = DENSITY * volume * share.volume.max(0.0) / carried;
-            }
-        }
-        None => {
-            let text = "the skin encloses no clear volume: masses come from the fitted shapes".into();
-            notes.push(Note { code: "import/open-skin", part: "scene".into(), text });
-            for bone in bones.iter_mut() {
-                bone.mass *= DENSITY;
-            }
-        }
-    }
-    // No body is lighter than this part of all: a step with far lighter ones is slow.
-    let total: f64 = bones.iter().map(|b| b.mass).sum();
-    let floor = (2e-5 * total).max(1e-9);
-    for bone in bones.iter_mut() {
-        if bone.mass < floor {
-            let text = format!("its mass of {:.2e} kg is raised to {floor:.2e} kg", bone.mass);
-            notes.push(Note { code: "import/light", part: bone.name.clone(), text });
-            bone.mass = floor;
-        }
-    }
 }
 
 /// How far a joint gives way under what it carries, unless told otherwise \[rad\].
@@ -793,15 +812,4 @@ fn sample(document: &Document, bones: &[Bone], clips: &[Clip], notes: &mut Vec<N
         all.push(Sampled { name: clip.name.clone(), rate, poses });
     }
     all
-}
-
-/// The side of the body, by the names of bones: left minus right, level \[m\].
-pub(crate) fn leftward(bones: &[Bone]) -> Option<DVec3> {
-    let middle = |side: Side| {
-        let points: Vec<DVec3> =
-            bones.iter().filter(|b| names::side(&b.name) == side).map(|b| b.link.translation).collect();
-        (!points.is_empty()).then(|| points.iter().sum::<DVec3>() / points.len() as f64)
-    };
-    let left = middle(Side::Left)? - middle(Side::Right)?;
-    DVec3::new(left.x, 0.0, left.z).try_normalize()
 }

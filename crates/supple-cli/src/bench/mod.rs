@@ -10,6 +10,7 @@ mod flesh;
 mod hand;
 mod loops;
 mod peak;
+mod rigs;
 mod servo;
 mod skin;
 mod soak;
@@ -75,6 +76,8 @@ enum Name {
     Condensation(skin::SkinArgs),
     /// Tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]
     Tubes(skin::SkinArgs),
+    /// The rigs of a folder of characters: masses, hinges, rest, clips followed
+    Rigs(rigs::RigsArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
@@ -105,6 +108,7 @@ const NAMES: [(&str, &str); 18] = [
         "error of the condensed skeleton against the coupled solution, by refinements [Galoppo 2007, §5.1]",
     ),
     ("tubes", "tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]"),
+    ("rigs", "the rigs of a folder of characters: masses, hinges, rest, clips followed"),
 ];
 
 /// Runs a bench, or lists them.
@@ -128,6 +132,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Skin(args)) => skin::run(args, terminal),
         Some(Name::Condensation(args)) => skin::run_condensation(args, terminal),
         Some(Name::Tubes(args)) => skin::run_tubes(args, terminal),
+        Some(Name::Rigs(args)) => rigs::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }

@@ -8,6 +8,7 @@ mod solids;
 
 use super::build::centre_and_inertia;
 use super::fit::{self, eigen};
+use super::plan::Plan;
 use super::{Bone, BoneShape, Class, DENSITY, Given, JointFrom, Loop, Rig, Spread, SpringFrom, Turn, UNDER, names};
 use super::{nearest, parents_first, sample, size};
 use crate::gltf::{Clip, Document, Reader, SkinnedMesh, rigid};
@@ -97,6 +98,8 @@ pub(super) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         apart: physics.apart(&filters),
         bones,
         bone_of_node,
+        height: size(meshes),
+        plan: Plan::default(),
         clips: Vec::new(),
         notes: Vec::new(),
     };

@@ -1,0 +1,502 @@
+//! What body the bones make: twins, legs, arms, trunk, head and tail.
+//!
+//! Names are hints. Legs are the pairs of limbs that reach the ground; a body whose pairs stand behind each other walks on four. What names leave open is
+//! told by the order of bones along a limb, and of creatures on four legs by that order alone: hip, knee, hock, paw.
+
+use super::names::{self, Class, Side};
+use glam::DVec3;
+
+/// What kind of body a character has, by its legs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Two legs.
+    Biped,
+    /// Four legs.
+    Quadruped,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// A bone as the plan needs it.
+pub(super) struct Part<'a> {
+    pub(super) name: &'a str,
+    /// Parents come first.
+    pub(super) parent: Option<usize>,
+    pub(super) origin: DVec3,
+    /// What it carries, in the world at rest.
+    pub(super) points: &'a [DVec3],
+    /// \[m³\]
+    pub(super) volume: f64,
+    /// What the file itself says that it is.
+    pub(super) told: Option<Class>,
+}
+
+/// The plan of a body.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    pub(super) classes: Vec<Class>,
+    /// By bone: the one on the other side.
+    pub(super) twins: Vec<Option<usize>>,
+    /// To the left of the body, level, and where its middle is along that \[m\].
+    pub(super) left: Option<DVec3>,
+    pub(super) middle: f64,
+}
+
+/// A bone further than this from where its mirror image should be is no twin, and one nearer to the middle has none \[of the size\].
+const MIRRORED: f64 = 0.03;
+const MIDDLE: f64 = 0.015;
+/// A limb that comes this near to the ground is a leg, and it is at least this long \[of the height\].
+const GROUNDED: f64 = 0.1;
+const LONG: f64 = 0.15;
+
+/// Recognises a body.
+pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
+    let mut classes: Vec<Class> = Vec::with_capacity(parts.len());
+    for part in parts {
+        let class = part.told.unwrap_or_else(|| names::class(part.name, part.parent.map(|p| classes[p])));
+        let root = part.parent.is_none() && class == Class::Unknown;
+        classes.push(if root { Class::Pelvis } else { class });
+    }
+    let body = Body::new(parts);
+    let by_names = leftward(parts);
+    let (axis, twins) = body.mirror(by_names);
+    let mut plan = Plan { kind: Kind::Other, classes, twins, left: by_names, middle: 0.0 };
+    let limbs = body.limbs(&plan);
+    let legs: Vec<&Limb> = limbs.iter().filter(|limb| body.is_leg(limb, &plan)).collect();
+    plan.kind = match legs[..] {
+        [_] => Kind::Biped,
+        [a, b] if body.stand_behind_each_other(a, b, axis) => Kind::Quadruped,
+        // Hands that reach the ground are no feet: the names, or the lower pair, tell.
+        [_, _] => Kind::Biped,
+        _ => body.kind_by_names(&plan.classes),
+    };
+    let named = |limb: &Limb, wanted: [Class; 2]| {
+        wanted.iter().all(|class| limb.left.iter().any(|b| plan.classes[*b] == *class))
+    };
+    let mut labels: Vec<(usize, Class)> = Vec::new();
+    match plan.kind {
+        Kind::Quadruped => legs.iter().for_each(|leg| body.label_leg(leg, &mut labels)),
+        _ => {
+            let leg = legs.iter().copied().min_by(|a, b| body.top(a).total_cmp(&body.top(b)));
+            for leg in leg.into_iter().filter(|leg| !named(leg, [Class::Thigh, Class::Calf])) {
+                body.label_leg(leg, &mut labels);
+            }
+            let is_leg = |limb: &&Limb| leg.is_some_and(|leg| leg.left[0] == limb.left[0]);
+            let arms = limbs.iter().filter(|limb| !is_leg(limb) && body.length(&limb.left) > LONG * body.height);
+            let arm = arms.max_by(|a, b| body.length(&a.left).total_cmp(&body.length(&b.left)));
+            if let Some(arm) =
+                arm.filter(|arm| plan.kind == Kind::Biped && !named(arm, [Class::UpperArm, Class::Forearm]))
+            {
+                body.label_arm(arm, &mut labels);
+            }
+        }
+    }
+    for (bone, class) in labels {
+        if parts[bone].told.is_none() {
+            plan.classes[bone] = class;
+        }
+    }
+    body.label_trunk(&mut plan);
+    // Names of sides may be those of who looks at the figure: feet point forward.
+    plan.left = axis.map(|axis| body.leftward_by_feet(&plan, axis));
+    plan.middle = axis.map_or(0.0, |_| body.middle(plan.left.unwrap_or(DVec3::X)));
+    plan
+}
+
+/// To the left, by the names of bones, level.
+fn leftward(parts: &[Part<'_>]) -> Option<DVec3> {
+    let middle = |side: Side| {
+        let points: Vec<DVec3> = parts.iter().filter(|p| names::side(p.name) == side).map(|p| p.origin).collect();
+        (!points.is_empty()).then(|| points.iter().sum::<DVec3>() / points.len() as f64)
+    };
+    let left = middle(Side::Left)? - middle(Side::Right)?;
+    DVec3::new(left.x, 0.0, left.z).try_normalize()
+}
+
+/// A pair of limbs, each from where it leaves the trunk to its end.
+struct Limb {
+    left: Vec<usize>,
+    right: Vec<usize>,
+}
+
+/// The bones with what follows from them.
+struct Body<'a> {
+    parts: &'a [Part<'a>],
+    children: Vec<Vec<usize>>,
+    /// By bone: the lowest point of all that hangs on it.
+    lowest: Vec<f64>,
+    ground: f64,
+    height: f64,
+    size: f64,
+}
+
+impl<'a> Body<'a> {
+    fn new(parts: &'a [Part<'a>]) -> Body<'a> {
+        let mut children = vec![Vec::new(); parts.len()];
+        let least = |part: &Part<'_>| part.points.iter().map(|p| p.y).fold(part.origin.y, f64::min);
+        let mut lowest: Vec<f64> = parts.iter().map(least).collect();
+        for i in (0..parts.len()).rev() {
+            if let Some(parent) = parts[i].parent {
+                children[parent].push(i);
+                lowest[parent] = lowest[parent].min(lowest[i]);
+            }
+        }
+        children.iter_mut().for_each(|list| list.reverse());
+        let points = || parts.iter().flat_map(|part| part.points.iter().copied().chain([part.origin]));
+        let (low, high) = (points().fold(DVec3::INFINITY, DVec3::min), points().fold(DVec3::NEG_INFINITY, DVec3::max));
+        let extent = if parts.is_empty() { DVec3::ONE } else { high - low };
+        Body {
+            parts,
+            children,
+            lowest,
+            ground: low.y,
+            height: extent.y.max(1e-9),
+            size: extent.max_element().max(1e-9),
+        }
+    }
+
+    /// The axis across the body, and by bone the one on the other side: by its name, else by its place.
+    fn mirror(&self, by_names: Option<DVec3>) -> (Option<DVec3>, Vec<Option<usize>>) {
+        let mut twins = vec![None; self.parts.len()];
+        let keys: Vec<(Side, String)> =
+            self.parts.iter().map(|p| (names::side(p.name), names::without_side(p.name))).collect();
+        for (i, (side, key)) in keys.iter().enumerate().filter(|(_, (side, _))| *side != Side::Middle) {
+            let other = |(s, k): &(Side, String)| *s != *side && *s != Side::Middle && k == key;
+            let mut others = keys.iter().enumerate().filter(|(_, other_key)| other(other_key));
+            twins[i] = others.next().map(|(j, _)| j).filter(|_| others.next().is_none());
+        }
+        // Twins hang on one bone, or on twins: numbers in names may count from either end. Parents come first.
+        for i in 0..twins.len() {
+            let same = |j: &usize| match (self.parts[i].parent, self.parts[*j].parent) {
+                (Some(p), Some(q)) => p == q || twins[p] == Some(q),
+                (p, q) => p == q,
+            };
+            twins[i] = twins[i].filter(|j: &usize| twins[*j] == Some(i) && same(j));
+        }
+        for i in 0..twins.len() {
+            twins[i] = twins[i].filter(|j: &usize| twins[*j] == Some(i));
+        }
+        let axes: Vec<DVec3> = by_names.map_or(vec![DVec3::X, DVec3::Z], |left| vec![left]);
+        let best = axes.into_iter().map(|axis| (axis, self.by_place(axis))).max_by_key(|(_, (pairs, _))| pairs.len());
+        let Some((axis, (pairs, aside))) = best else { return (None, twins) };
+        // Where few of the bones aside have an image it is no mirror: a hand, a tree.
+        if by_names.is_none() && 2 * pairs.len() < aside.max(1) {
+            return (None, twins);
+        }
+        for (i, j) in pairs {
+            if twins[i].is_none() && twins[j].is_none() {
+                (twins[i], twins[j]) = (Some(j), Some(i));
+            }
+        }
+        // What is alone on a twin is the twin of what is alone on the other.
+        for i in 0..twins.len() {
+            let Some(j) = twins[i] else { continue };
+            if let ([a], [b]) = (&self.children[i][..], &self.children[j][..])
+                && twins[*a].is_none()
+                && twins[*b].is_none()
+            {
+                (twins[*a], twins[*b]) = (Some(*b), Some(*a));
+            }
+        }
+        (Some(axis), twins)
+    }
+
+    /// Where the middle of the body is along an axis: that of its bones.
+    fn middle(&self, axis: DVec3) -> f64 {
+        let mut across: Vec<f64> = self.parts.iter().map(|part| part.origin.dot(axis)).collect();
+        across.sort_by(f64::total_cmp);
+        across.get(across.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// Pairs of bones that are each other's mirror images across a plane in the middle of the body, and how many bones are on one side of it.
+    fn by_place(&self, axis: DVec3) -> (Vec<(usize, usize)>, usize) {
+        let middle = self.middle(axis);
+        let image = |p: DVec3| p - axis * (2.0 * (p.dot(axis) - middle));
+        let nearest = |i: usize| {
+            let to = image(self.parts[i].origin);
+            let others = (0..self.parts.len()).filter(|j| *j != i);
+            let far = |j: &usize| self.parts[*j].origin.distance(to);
+            let best = others.min_by(|a, b| far(a).total_cmp(&far(b)))?;
+            (far(&best) < MIRRORED * self.size).then_some(best)
+        };
+        let side = |sign: f64| {
+            let aside = move |i: &usize| sign * (self.parts[*i].origin.dot(axis) - middle) > MIDDLE * self.size;
+            (0..self.parts.len()).filter(aside)
+        };
+        let pair = |i: usize| nearest(i).filter(|j| nearest(*j) == Some(i)).map(|j| (i, j));
+        (side(1.0).filter_map(pair).collect(), side(1.0).count().max(side(-1.0).count()))
+    }
+
+    /// Pairs of limbs: chains that begin at twins whose parent has none.
+    fn limbs(&self, plan: &Plan) -> Vec<Limb> {
+        let mut limbs = Vec::new();
+        for i in 0..self.parts.len() {
+            let (Some(j), Some(parent)) = (plan.twins[i], self.parts[i].parent) else { continue };
+            if i < j && plan.twins[parent].is_none() && plan.classes[i] != Class::Tail {
+                limbs.push(Limb { left: self.chain(i), right: self.chain(j) });
+            }
+        }
+        limbs
+    }
+
+    /// From a bone on, always along the child that reaches furthest.
+    fn chain(&self, from: usize) -> Vec<usize> {
+        let mut chain = vec![from];
+        let mut at = from;
+        while let Some(next) =
+            self.children[at].iter().copied().max_by(|a, b| self.reach(*a).total_cmp(&self.reach(*b)))
+        {
+            chain.push(next);
+            at = next;
+        }
+        chain
+    }
+
+    /// How far a bone and all that hangs on it reach from where its parent begins \[m\].
+    fn reach(&self, bone: usize) -> f64 {
+        let from = self.parts[bone].parent.map_or(self.parts[bone].origin, |p| self.parts[p].origin);
+        self.furthest(bone, from)
+    }
+
+    fn furthest(&self, bone: usize, from: DVec3) -> f64 {
+        let own = self.parts[bone].points.iter().map(|p| p.distance(from)).fold(0.0, f64::max);
+        self.children[bone].iter().map(|child| self.furthest(*child, from)).fold(own, f64::max)
+    }
+
+    /// Of a chain \[m\].
+    fn length(&self, chain: &[usize]) -> f64 {
+        chain.first().map_or(0.0, |first| self.furthest(*first, self.parts[*first].origin))
+    }
+
+    /// The height of the joint where a limb begins.
+    fn top(&self, limb: &Limb) -> f64 {
+        self.parts[limb.left[0]].origin.y
+    }
+
+    fn is_leg(&self, limb: &Limb, plan: &Plan) -> bool {
+        let low = |chain: &[usize]| self.lowest[chain[0]] - self.ground < GROUNDED * self.height;
+        let finger = |c: Class| matches!(c, Class::Metacarpal | Class::FingerBase | Class::Finger);
+        let told = |b: usize| self.parts[b].told.is_some() && plan.classes[b] == Class::Forearm;
+        let arm = limb.left.iter().any(|b| told(*b) || finger(plan.classes[*b]));
+        limb.left.len() >= 2
+            && low(&limb.left)
+            && low(&limb.right)
+            && self.length(&limb.left) > LONG * self.height
+            && !arm
+    }
+
+    /// Whether two pairs of legs begin behind each other rather than above each other.
+    fn stand_behind_each_other(&self, a: &Limb, b: &Limb, axis: Option<DVec3>) -> bool {
+        let middle = |limb: &Limb| 0.5 * (self.parts[limb.left[0]].origin + self.parts[limb.right[0]].origin);
+        let between = middle(a) - middle(b);
+        let level = DVec3::new(between.x, 0.0, between.z);
+        let level = axis.map_or(level, |axis| level.reject_from_normalized(axis));
+        level.length() > between.y.abs()
+    }
+
+    /// Bipeds and quadrupeds by the thighs that names tell, where no limb reaches the ground.
+    fn kind_by_names(&self, classes: &[Class]) -> Kind {
+        let is_top =
+            |i: &usize| classes[*i] == Class::Thigh && self.parts[*i].parent.is_none_or(|p| classes[p] != Class::Thigh);
+        match (0..classes.len()).filter(is_top).count() {
+            2 => Kind::Biped,
+            4 => Kind::Quadruped,
+            _ => Kind::Other,
+        }
+    }
+
+    /// How far a bone is from the next one along a chain \[m\].
+    fn segment(&self, chain: &[usize], k: usize) -> f64 {
+        match chain.get(k + 1) {
+            Some(next) => self.parts[*next].origin.distance(self.parts[chain[k]].origin),
+            None => self.furthest(chain[k], self.parts[chain[k]].origin),
+        }
+    }
+
+    /// Hip, knee, ankle or hock, toes or paw, by their order. A short bone before a long leg is the shoulder blade or a part of the hip.
+    fn label_leg(&self, leg: &Limb, labels: &mut Vec<(usize, Class)>) {
+        for chain in [&leg.left, &leg.right] {
+            let blade = chain.len() > 3 && self.segment(chain, 0) < 0.45 * self.segment(chain, 1);
+            let first = usize::from(blade || chain.len() > 4);
+            for (k, bone) in chain.iter().enumerate() {
+                let class = match k.checked_sub(first) {
+                    None => Class::Clavicle,
+                    Some(0) => Class::Thigh,
+                    Some(1) => Class::Calf,
+                    Some(2) => Class::Foot,
+                    Some(_) => Class::Toe,
+                };
+                labels.push((*bone, class));
+            }
+        }
+    }
+
+    /// Collar bone, upper arm, forearm, hand and fingers, by their order: the hand is where the chain branches, or its end.
+    fn label_arm(&self, arm: &Limb, labels: &mut Vec<(usize, Class)>) {
+        for chain in [&arm.left, &arm.right] {
+            let branches = chain.iter().position(|b| self.children[*b].len() >= 2);
+            let hand = branches.filter(|k| *k >= 2).or((chain.len() >= 3).then(|| chain.len().min(4) - 1));
+            let elbow = hand.map_or(1, |hand| hand - 1);
+            for (k, bone) in chain.iter().enumerate() {
+                let class = match k {
+                    _ if Some(k) == hand => Class::Hand,
+                    _ if k == elbow => Class::Forearm,
+                    _ if k + 1 == elbow => Class::UpperArm,
+                    _ if k < elbow => Class::Clavicle,
+                    _ => continue,
+                };
+                labels.push((*bone, class));
+            }
+            let Some(hand) = hand.map(|hand| chain[hand]) else { continue };
+            for &finger in &self.children[hand] {
+                labels.push((finger, Class::FingerBase));
+                let below = |b: &usize| self.is_below(*b, finger);
+                labels.extend((0..self.parts.len()).filter(below).map(|b| (b, Class::Finger)));
+            }
+        }
+    }
+
+    fn is_below(&self, bone: usize, above: usize) -> bool {
+        std::iter::successors(self.parts[bone].parent, |b| self.parts[*b].parent).any(|b| b == above)
+    }
+
+    /// Bones in the middle that names leave open: those that carry limbs are the spine, of the chains that go on the one with the largest end leads
+    /// to the head, all others are tails; so are chains of light bones aside.
+    fn label_trunk(&self, plan: &mut Plan) {
+        let open = |plan: &Plan, b: usize| plan.classes[b] == Class::Unknown;
+        let carries_limb = |plan: &Plan, b: usize| {
+            let limb = |c: Class| matches!(c, Class::Thigh | Class::UpperArm | Class::Clavicle);
+            (0..self.parts.len()).any(|c| limb(plan.classes[c]) && self.is_below(c, b))
+        };
+        if plan.kind != Kind::Other {
+            for b in 0..self.parts.len() {
+                if open(plan, b) && plan.twins[b].is_none() && carries_limb(plan, b) {
+                    plan.classes[b] = Class::Spine;
+                }
+            }
+            if !plan.classes.contains(&Class::Head) {
+                let is_end = |b: &usize| {
+                    plan.twins[*b].is_none()
+                        && open(plan, *b)
+                        && !self.children[*b].iter().any(|c| plan.twins[*c].is_none())
+                };
+                let ends = (0..self.parts.len()).filter(is_end);
+                let head = ends.max_by(|a, b| self.parts[*a].volume.total_cmp(&self.parts[*b].volume));
+                if let Some(head) = head {
+                    plan.classes[head] = Class::Head;
+                    let mut at = self.parts[head].parent;
+                    while let Some(neck) = at.filter(|b| open(plan, *b)) {
+                        plan.classes[neck] = Class::Neck;
+                        at = self.parts[neck].parent;
+                    }
+                }
+            }
+        }
+        let whole: f64 = self.parts.iter().map(|p| p.volume.max(0.0)).sum();
+        for b in 0..self.parts.len() {
+            let Some(parent) = self.parts[b].parent else { continue };
+            let light = |b: usize| self.parts[b].volume < 0.02 * whole;
+            let in_chain =
+                plan.classes[parent] == Class::Tail || self.children[b].iter().any(|c| open(plan, *c) && light(*c));
+            let on_body =
+                !matches!(plan.classes[parent], Class::Hand | Class::FingerBase | Class::Finger | Class::Unknown);
+            if plan.kind != Kind::Other && open(plan, b) && light(b) && in_chain && on_body {
+                plan.classes[b] = Class::Tail;
+            }
+        }
+    }
+
+    /// To the left along an axis across the body: feet point forward.
+    fn leftward_by_feet(&self, plan: &Plan, axis: DVec3) -> DVec3 {
+        let mut forward = DVec3::ZERO;
+        for (b, part) in self.parts.iter().enumerate() {
+            if plan.classes[b] == Class::Foot && !part.points.is_empty() {
+                let whole = (0..self.parts.len()).filter(|c| *c == b || self.is_below(*c, b));
+                let points: Vec<DVec3> = whole.flat_map(|c| self.parts[c].points.iter().copied()).collect();
+                forward += points.iter().sum::<DVec3>() / points.len() as f64 - part.origin;
+            }
+        }
+        // left = up × forward; feet that stand as far behind the ankle as before it tell nothing.
+        let across = DVec3::Y.cross(forward).dot(axis);
+        if across < -0.01 * self.height { -axis } else { axis }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Boxes of points around segments given by name, parent, both ends.
+    fn plan_of(bones: &[(&str, Option<usize>, [f64; 3], [f64; 3])]) -> Plan {
+        let clouds: Vec<Vec<DVec3>> = bones
+            .iter()
+            .map(|(_, _, a, b)| {
+                let (a, b) = (DVec3::from(*a), DVec3::from(*b));
+                let corner = |k: usize| DVec3::new((k & 1) as f64, (k >> 1 & 1) as f64, (k >> 2) as f64) * 0.04 - 0.02;
+                (0..16).map(|k| if k < 8 { a + corner(k) } else { b + corner(k - 8) }).collect()
+            })
+            .collect();
+        let parts: Vec<Part<'_>> = bones
+            .iter()
+            .zip(&clouds)
+            .map(|((name, parent, a, b), points)| Part {
+                name,
+                parent: *parent,
+                origin: DVec3::from(*a),
+                points,
+                volume: DVec3::from(*a).distance(DVec3::from(*b)) * 0.01,
+                told: None,
+            })
+            .collect();
+        recognise(&parts)
+    }
+
+    #[test]
+    fn a_nameless_figure_is_understood_by_its_shape() {
+        let mut bones = vec![
+            ("Bone", None, [0.0, 1.0, 0.0], [0.0, 1.2, 0.0]),
+            ("Bone.001", Some(0), [0.0, 1.2, 0.0], [0.0, 1.5, 0.0]),
+            ("Bone.002", Some(1), [0.0, 1.5, 0.0], [0.0, 1.75, 0.0]),
+        ];
+        for x in [1.0, -1.0] {
+            let at = bones.len();
+            bones.push(("Bone.a", Some(0), [0.1 * x, 1.0, 0.0], [0.1 * x, 0.5, 0.0]));
+            bones.push(("Bone.b", Some(at), [0.1 * x, 0.5, 0.0], [0.1 * x, 0.1, 0.0]));
+            bones.push(("Bone.c", Some(at + 1), [0.1 * x, 0.1, 0.0], [0.1 * x, 0.02, 0.2]));
+            bones.push(("Bone.d", Some(1), [0.2 * x, 1.45, 0.0], [0.5 * x, 1.45, 0.0]));
+            bones.push(("Bone.e", Some(at + 3), [0.5 * x, 1.45, 0.0], [0.75 * x, 1.45, 0.0]));
+            bones.push(("Bone.f", Some(at + 4), [0.75 * x, 1.45, 0.0], [0.9 * x, 1.45, 0.0]));
+        }
+        let plan = plan_of(&bones);
+        use Class::*;
+        assert_eq!(plan.kind, Kind::Biped);
+        assert_eq!(plan.classes[..9], [Pelvis, Spine, Head, Thigh, Calf, Foot, UpperArm, Forearm, Hand]);
+        assert_eq!(plan.twins[4], Some(10));
+        assert!((plan.left.unwrap() - DVec3::X).length() < 1e-9, "feet point along +Z");
+    }
+
+    #[test]
+    fn four_legs_are_told_by_where_they_stand_whatever_they_are_called() {
+        let mut bones =
+            vec![("trunk", None, [0.0, 0.6, -0.4], [0.0, 0.6, 0.5]), ("b", Some(0), [0.0, 0.7, 0.5], [0.0, 0.9, 0.8])];
+        for (z, limb) in [(0.4, "arm"), (-0.4, "leg")] {
+            for (x, side) in [(0.15, "L"), (-0.15, "R")] {
+                let at = bones.len();
+                let name = |k: usize| -> &'static str { Box::leak(format!("{limb}{k}.{side}").into_boxed_str()) };
+                bones.push((name(1), Some(0), [x, 0.6, z], [x, 0.4, z + 0.05]));
+                bones.push((name(2), Some(at), [x, 0.4, z + 0.05], [x, 0.2, z - 0.05]));
+                bones.push((name(3), Some(at + 1), [x, 0.2, z - 0.05], [x, 0.02, z]));
+            }
+        }
+        let plan = plan_of(&bones);
+        use Class::*;
+        assert_eq!(plan.kind, Kind::Quadruped);
+        for leg in 0..4 {
+            assert_eq!(plan.classes[2 + 3 * leg..5 + 3 * leg], [Thigh, Calf, Foot]);
+        }
+        assert_eq!(plan.classes[1], Head);
+    }
+}

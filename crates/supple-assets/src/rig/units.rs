@@ -1,0 +1,59 @@
+//! The unit of length of a file: glTF is in metres, and many files are not.
+
+use super::Kind;
+use crate::Note;
+
+/// Heights of figures on two legs and of animals on four \[m\]: a power of ten each, so that every file has one unit that brings it there.
+const BIPED: (f64, f64) = (0.3, 3.0);
+const QUADRUPED: (f64, f64) = (0.25, 2.5);
+/// Sizes of all else: a finger, a whale.
+const OTHER: (f64, f64) = (0.04, 25.0);
+/// Units of programs and factors of exporters; the first that fits.
+const UNITS: [(f64, &str); 8] = [
+    (0.01, "centimetres"),
+    (100.0, "hundreds of metres"),
+    (0.1, "tenths of metres"),
+    (10.0, "tens of metres"),
+    (0.001, "millimetres"),
+    (1000.0, "kilometres"),
+    (1e-4, "tenths of millimetres"),
+    (1e4, "tens of kilometres"),
+];
+
+/// Metres in a unit of length of a file in which a body of this kind has this height and largest extent, and a note where that is not one.
+pub(crate) fn guess(kind: Kind, height: f64, size: f64) -> (f64, Option<Note>) {
+    let (measured, (low, high)) = match kind {
+        Kind::Biped => (height, BIPED),
+        Kind::Quadruped => (height, QUADRUPED),
+        Kind::Other => (size, OTHER),
+    };
+    // The ends of a range hold what is on them to rounding of a file.
+    let fits = |scale: f64| (low * (1.0 - 1e-6)..high * (1.0 - 1e-6)).contains(&(measured * scale));
+    if fits(1.0) || !(measured > 0.0 && measured.is_finite()) {
+        return (1.0, None);
+    }
+    let Some((scale, unit)) = UNITS.into_iter().find(|(scale, _)| fits(*scale)) else { return (1.0, None) };
+    let text = format!(
+        "its lengths are not metres: {measured:.4} units high, it is read in {unit}, {:.3} m; --scale or --height tell otherwise",
+        measured * scale
+    );
+    (scale, Some(Note { code: "import/scale", part: "scene".into(), text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_figure_in_any_unit_has_one_height() {
+        for height in [0.3, 0.55, 1.0, 1.7, 2.99] {
+            for unit in [1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0] {
+                let (scale, note) = guess(Kind::Biped, height * unit, 2.0 * height * unit);
+                assert!((height * unit * scale - height).abs() < 1e-9 * height, "{height} {unit} {scale}");
+                assert_eq!(note.is_some(), unit != 1.0);
+            }
+        }
+        assert_eq!(guess(Kind::Other, 0.2, 0.2).0, 1.0);
+        assert_eq!(guess(Kind::Biped, 0.0, 0.0).0, 1.0);
+    }
+}
