@@ -6,11 +6,12 @@ use crate::scenes::{self, FilesArgs, Recorded};
 use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 use supple_assets::{Files, Recipe, is_file};
-use supple_studio::{Closed, Opening, Settings, Studio, Unfinished};
+use supple_studio::{Closed, Limits, Opening, Settings, Studio, Unfinished};
 
 /// Open the studio: a page where the character moves and can be pulled
 #[derive(Args, Debug)]
@@ -21,7 +22,11 @@ pub(crate) struct ViewArgs {
     scene: String,
     #[command(flatten)]
     files: FilesArgs,
-    /// Port on 127.0.0.1; the next free one is used when it is busy [default: 7411]
+    /// Listen on this address of the machine instead of 127.0.0.1, so that others on the network who have the printed
+    /// address reach the studio, unencrypted: 0.0.0.0 for all its addresses
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<IpAddr>,
+    /// Port; the next free one is used when it is busy [default: 7411]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Do not open a browser
@@ -40,6 +45,7 @@ impl Default for ViewArgs {
         ViewArgs {
             scene: "hand".into(),
             files: FilesArgs::default(),
+            listen: None,
             port: None,
             no_open: false,
             journal: None,
@@ -60,35 +66,95 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
             format!("ask for up to {}", supple_studio::MAX_BODIES),
         ));
     }
-    let journal = match args.no_journal {
-        true => None,
-        false => args.journal.clone().or_else(supple_studio::default_journal_folder),
+    let (journal, rescue) = match args.no_journal {
+        true => (None, Vec::new()),
+        false => (args.journal.clone().or_else(supple_studio::default_journal_folder), rescue_folders()),
     };
-    let settings = Settings { port: args.port, build: crate::build(), journal, files };
+    let homeless = journal.is_none() && !args.no_journal;
+    let settings = Settings {
+        listen: args.listen,
+        port: args.port,
+        build: crate::build(),
+        journal,
+        rescue,
+        files,
+        limits: Limits::default(),
+    };
     let studio = Studio::bind(opening, settings).map_err(|e| Error::studio(&e))?;
     let address = studio.address().map_err(|e| Error::studio(&e))?;
     output::print(|out| writeln!(out, "{address}"))?;
-    terminal.note("The studio runs at this address until you press Ctrl-C.");
+    terminal.note("The studio runs at this address until you press Ctrl-C. Its key lets in: give it to nobody else.");
+    if let Some(address) = studio.network_address().map_err(|e| Error::studio(&e))? {
+        terminal.note(format_args!(
+            "On the network: {address} (not encrypted: who can listen to the network sees the key)."
+        ));
+    }
     for session in studio.unfinished() {
         terminal
             .note(format_args!("A session that did not finish can be recovered from the page: {}.", told(&session)));
     }
     if let Some(trouble) = studio.journal_trouble() {
-        terminal.note(format_args!("No journal can be kept ({trouble}): save what you want to keep."));
+        alarm(&format!("No journal can be kept so far ({trouble}): save what you want to keep. supple keeps trying."));
+    }
+    if homeless {
+        alarm("No journal is kept, because the environment names no home folder: give one with --journal DIR.");
     }
     if !args.no_open {
         open_browser(&address);
     }
-    match studio.serve().map_err(|e| Error::studio(&e))? {
-        Closed::Clean => Ok(()),
-        Closed::Kept => {
-            terminal.note("The takes that were not saved are kept: the next `supple view` offers them again.");
+    let closed = studio.serve(alarm).map_err(|e| Error::studio(&e))?;
+    end(&closed, args.no_journal, terminal)
+}
+
+/// Something that may cost takes is told also to who wants no notes.
+fn alarm(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Where takes go that neither a page nor the journal has: where supple was started, home, and where temporary files go.
+fn rescue_folders() -> Vec<PathBuf> {
+    let home = std::env::var_os(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from);
+    std::env::current_dir().ok().into_iter().chain(home).chain([std::env::temp_dir()]).collect()
+}
+
+/// Tells what became of takes that were not saved.
+fn end(closed: &Closed, no_journal: bool, terminal: &Terminal) -> Result<(), Error> {
+    let Closed { kept, elsewhere, lost, trouble } = closed;
+    let reason = trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+    if *kept > 0 {
+        let which = if *lost == 0 && elsewhere.is_empty() { "The takes" } else { "Other takes" };
+        terminal.note(format_args!("{which} that were not saved are kept: the next `supple view` offers them again."));
+    }
+    let files: Vec<_> = elsewhere.iter().map(|path| path.display().to_string()).collect();
+    match (*lost, files.is_empty()) {
+        (0, true) if trouble.is_none() => Ok(()),
+        (0, true) => {
+            alarm(&format!("Journals that are not needed any more are left behind{reason}."));
             Ok(())
         }
-        Closed::Lost => Err(Error::failed(
+        _ if no_journal => {
+            terminal.note("The takes that were not saved are gone, as --no-journal asks.");
+            Ok(())
+        }
+        (0, false) => Err(Error::failed(
             "studio/journal",
-            "the journal of the takes that were not saved could not be written to its end; the next `supple view` offers what there is of it",
+            format!(
+                "the journal could not be written{reason}; the takes that were not saved are in {}: open them with `supple view FILE`",
+                files.join(" and ")
+            ),
         )),
+        (lost, _) => {
+            let others =
+                if files.is_empty() { String::new() } else { format!("; others are in {}", files.join(" and ")) };
+            let scenes = if lost == 1 { "one scene".to_owned() } else { format!("{lost} scenes") };
+            Err(Error::failed(
+                "studio/journal",
+                format!(
+                    "the takes of {scenes} that were not saved are lost, but for what the journal has of them, which the next `supple view` \
+                     offers: neither the journal{reason} nor any other folder could be written to the end{others}"
+                ),
+            ))
+        }
     }
 }
 

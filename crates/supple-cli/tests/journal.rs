@@ -16,7 +16,9 @@ const SUPPLE: &str = env!("CARGO_BIN_EXE_supple");
 /// A studio in a process of its own. It is killed when the test ends.
 struct Studio {
     process: Child,
+    /// `127.0.0.1:port`, and the key that lets in.
     address: String,
+    key: String,
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
 }
 
@@ -29,21 +31,29 @@ impl Drop for Studio {
 
 impl Studio {
     fn start(scene: &str, journal: &Path) -> Studio {
+        Studio::start_in(&std::env::temp_dir(), scene, journal)
+    }
+
+    /// Starts it in a folder, which is also its home.
+    fn start_in(home: &Path, scene: &str, journal: &Path) -> Studio {
         let mut process = Command::new(SUPPLE)
             .args(["view", scene, "--no-open", "--port", "0", "--journal"])
             .arg(journal)
+            .current_dir(home)
+            .env("HOME", home)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-        let (socket, _) = tungstenite::connect(format!("ws://{address}/socket")).unwrap();
+        let (address, key) = line.trim().trim_start_matches("http://").split_once("/?key=").unwrap();
+        let (address, key) = (address.to_owned(), key.to_owned());
+        let (socket, _) = tungstenite::connect(format!("ws://{address}/socket?key={key}")).unwrap();
         if let MaybeTlsStream::Plain(stream) = socket.get_ref() {
             stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         }
-        Studio { process, address, socket }
+        Studio { process, address, key, socket }
     }
 
     fn say(&mut self, message: Value) {
@@ -74,25 +84,43 @@ impl Studio {
         }
     }
 
-    /// The takes as a file.
-    fn save(&self) -> Vec<u8> {
+    /// Asks by HTTP; returns head and body.
+    fn ask(&self, request: &str, body: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET /take HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address).unwrap();
+        let (address, key, length) = (&self.address, &self.key, body.len());
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
-        answer.split_off(end + 4)
+        let body = answer.split_off(end + 4);
+        (String::from_utf8(answer).unwrap(), body)
     }
 
-    /// Asks it to end as Ctrl-C does; returns what it said on standard error.
+    /// The takes as a file; it is said that they are held.
+    fn save(&self) -> Vec<u8> {
+        let (head, bytes) = self.ask("GET /take", "");
+        let id: u64 = head.lines().find_map(|line| line.strip_prefix("x-take-id: ")).unwrap().parse().unwrap();
+        let hash = bytes.iter().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        let word = json!({"id": id, "bytes": bytes.len(), "hash": format!("{hash:08x}")});
+        let (head, _) = self.ask("POST /saved", &word.to_string());
+        assert!(head.starts_with("HTTP/1.1 204"), "{head}");
+        bytes
+    }
+
+    /// Asks it to end as Ctrl-C does; returns its exit status and what it said on standard error.
     #[cfg(unix)]
-    fn interrupt(mut self) -> String {
+    fn interrupt(mut self) -> (i32, String) {
         let asked = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status().unwrap();
         assert!(asked.success());
-        assert!(self.process.wait().unwrap().success());
+        let status = self.process.wait().unwrap();
         let mut said = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        said
+        (status.code().unwrap(), said)
     }
 }
 
@@ -169,7 +197,8 @@ fn a_killed_studio_loses_at_most_two_seconds() {
     #[cfg(unix)]
     {
         // Saved, and nothing done since: nothing is left behind.
-        let said = studio.interrupt();
+        let (status, said) = studio.interrupt();
+        assert_eq!(status, 0, "{said}");
         assert!(
             said.contains("A session that did not finish can be recovered from the page: robot, 2 takes"),
             "{said}"
@@ -180,7 +209,8 @@ fn a_killed_studio_loses_at_most_two_seconds() {
         let mut studio = Studio::start("hand", &folder);
         studio.say(json!({"type": "rename", "take": 0, "name": "mine"}));
         studio.status_where(|status| status["takes"][0]["name"] == "mine");
-        let said = studio.interrupt();
+        let (status, said) = studio.interrupt();
+        assert_eq!(status, 0, "{said}");
         assert!(said.contains("the next `supple view` offers them again"), "{said}");
         let left = journals(&folder);
         assert_eq!(left.len(), 1);
@@ -188,4 +218,59 @@ fn a_killed_studio_loses_at_most_two_seconds() {
         assert_eq!(kept.timeline.takes()[0].name, "mine");
     }
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// A studio whose take was given a name, of which a journal is on disk.
+#[cfg(unix)]
+fn worked_on(home: &Path, journal: &Path) -> Studio {
+    let mut studio = Studio::start_in(home, "robot", journal);
+    studio.say(json!({"type": "pause"}));
+    studio.say(json!({"type": "rename", "take": 0, "name": "mine"}));
+    studio.status_where(|status| status["takes"][0]["name"] == "mine");
+    let is_there = || journals(journal).iter().any(|path| std::fs::read(path).is_ok_and(|bytes| !bytes.is_empty()));
+    while !is_there() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    studio
+}
+
+#[cfg(unix)]
+#[test]
+fn takes_that_were_sent_and_not_acknowledged_are_kept() {
+    let home = folder("sent");
+    std::fs::create_dir_all(&home).unwrap();
+    let journal = home.join("journal");
+    let studio = worked_on(&home, &journal);
+    let (head, bytes) = studio.ask("GET /take", "");
+    assert!(head.starts_with("HTTP/1.1 200") && file::read(&bytes).is_ok(), "{head}");
+    let (status, said) = studio.interrupt();
+    assert!(status == 0 && said.contains("the next `supple view` offers them again"), "{status}: {said}");
+    assert_eq!(journals(&journal).len(), 1);
+    let _ = std::fs::remove_dir_all(&home);
+}
+
+#[cfg(unix)]
+#[test]
+fn takes_that_the_journal_does_not_take_are_written_elsewhere_and_the_end_says_so() {
+    let home = folder("elsewhere");
+    std::fs::create_dir_all(&home).unwrap();
+    let journal = home.join("journal");
+    let mut studio = worked_on(&home, &journal);
+    // The folder is gone, and a file is in its place: no journal can be written any more.
+    std::fs::remove_dir_all(&journal).unwrap();
+    std::fs::write(&journal, b"").unwrap();
+    studio.say(json!({"type": "step", "count": 50}));
+    studio.status_where(|status| status["journal_trouble"].is_string() && status["unsaved"] == true);
+    let (status, said) = studio.interrupt();
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("The journal cannot be written") && said.contains("studio/journal"), "{said}");
+    let rescued: Vec<_> = std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let rescued: Vec<_> =
+        rescued.iter().filter(|path| path.extension().is_some_and(|ending| ending == "take")).collect();
+    assert_eq!(rescued.len(), 1, "{said}");
+    assert!(said.contains(&*rescued[0].file_name().unwrap().to_string_lossy()), "{said}");
+    let takes = file::read(&std::fs::read(rescued[0]).unwrap()).unwrap();
+    assert_eq!(takes.timeline.takes()[0].name, "mine");
+    assert!(takes.timeline.takes()[0].end() >= 50);
+    let _ = std::fs::remove_dir_all(&home);
 }

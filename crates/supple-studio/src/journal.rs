@@ -1,17 +1,19 @@
 //! The journal: the takes of a running studio, written to disk as they happen, so that a crash loses at most a second.
 //!
 //! A journal is a `.take` file without its last record (`docs/take.md`): whole records with checksums are appended, a torn end is
-//! dropped. Each studio writes a file of its own in a folder that all share, and holds a lock on it for as long as it runs; the system
+//! dropped. Each studio writes files of its own in a folder that all share, and holds a lock on them for as long as it runs; the system
 //! lets go of the lock when the process ends, however it ends. A journal that nobody holds belongs to a session that did not finish.
 //!
-//! The disk is written by a thread of its own: the simulation never waits for it.
+//! The disk is written by a thread of its own: the simulation never waits for it. It hands over copies of its takes, each for a *sheet*, the
+//! journal of one scene; a copy is held in memory until it is on disk. When the disk refuses, a whole new file is written as soon as it
+//! takes one again, and the file before stays until then.
 
+use crate::disk::{Disk, Opened};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use supple::timeline::file::{self, TakeFile, Writer};
 use supple::timeline::{Playback, TakeError, Timeline};
@@ -27,7 +29,9 @@ const SHORTEST: usize = 8;
 /// The folder of copies of files that were sent, and how many are kept; of more, the oldest go.
 const FILES: (&str, usize) = ("files", 32);
 /// How long the end of a studio waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After trouble the disk is tried again after this time, then after twice as long, up to this many times as long.
+pub(crate) const RETRY: (Duration, u32) = (Duration::from_secs(1), 16);
 
 /// Where journals are kept when nothing else is asked for: the folder for the state of programs that this system has.
 pub fn default_folder() -> Option<PathBuf> {
@@ -62,43 +66,42 @@ pub struct Unfinished {
 /// The journal of a session that did not finish, held by us so that no other studio offers it too.
 #[derive(Debug)]
 pub(crate) struct Orphan {
-    file: File,
+    file: Opened,
     path: PathBuf,
+    disk: Disk,
     pub(crate) summary: Unfinished,
 }
 
 impl Orphan {
     /// What is in it.
     pub(crate) fn read(&mut self) -> Result<TakeFile, String> {
-        let bytes = read(&mut self.file).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let bytes = self.file.read(MAX_BYTES).map_err(|error| format!("{}: {error}", self.path.display()))?;
         Ok(file::recover(&bytes).map_err(|error| format!("{}: {error}", self.path.display()))?.file)
     }
 
     /// Removes it.
     pub(crate) fn discard(self) -> io::Result<()> {
-        drop(self.file);
-        fs::remove_file(&self.path)
+        remove(&self.disk, self.file, &self.path)
     }
 }
 
 /// A folder of journals.
 #[derive(Clone, Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder {
+    path: PathBuf,
+    disk: Disk,
+}
 
 impl Folder {
-    /// Makes the folder if need be, for this user alone.
-    pub(crate) fn open(path: &Path) -> io::Result<Folder> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(path)?;
-        Ok(Folder(path.to_owned()))
+    pub(crate) fn new(path: &Path, disk: Disk) -> Folder {
+        Folder { path: path.to_owned(), disk }
     }
 
-    /// Held while files are made or looked for, so that no studio takes the file that another is just making for an orphan.
-    fn lock(&self) -> io::Result<File> {
-        let file = private().write(true).create(true).truncate(false).open(self.0.join("lock"))?;
+    /// Held while files are made or looked for, so that no studio takes the file that another is just making for an orphan. Makes the
+    /// folder if need be, for this user alone.
+    fn lock(&self) -> io::Result<Opened> {
+        self.disk.make_folder(&self.path)?;
+        let file = self.disk.open_lock(&self.path.join("lock"))?;
         file.lock()?;
         Ok(file)
     }
@@ -107,20 +110,20 @@ impl Folder {
     pub(crate) fn orphans(&self) -> io::Result<Vec<Orphan>> {
         let _lock = self.lock()?;
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
             if !is_ours(&path) {
                 continue;
             }
-            let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
+            let Ok(mut file) = self.disk.open(&path) else { continue };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue, // a studio runs
                 Err(TryLockError::Error(_)) => continue,   // a file system without locks: it cannot be told whose it is
             }
             match worth(&mut file) {
-                Worth::Session(summary) => found.push(Orphan { file, path, summary }),
-                Worth::Nothing => _ = remove((file, path)),
+                Worth::Session(summary) => found.push(Orphan { file, path, disk: self.disk.clone(), summary }),
+                Worth::Nothing => _ = remove(&self.disk, file, &path),
                 Worth::Unknown => {}
             }
         }
@@ -138,30 +141,38 @@ impl Folder {
         let known = [".glb", ".gltf"].iter().any(|ending| name.to_lowercase().ends_with(ending));
         let name = if known { name.into_owned() } else { format!("{name}.glb") };
         let files = self.kept_files();
-        let folder = Folder::open(&files.join(Digest::of(bytes).to_string()))?.0;
-        let (new, path) = (folder.join("new"), folder.join(&name));
-        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(new, &path)?;
+        let folder = files.join(Digest::of(bytes).to_string());
+        self.disk.make_folder(&folder)?;
+        let path = folder.join(&name);
+        self.disk.write_whole(&path, bytes)?;
         let _ = thin_out(&files, FILES.1);
         Ok(path)
     }
 
     /// Where copies of files that were sent are kept.
     pub(crate) fn kept_files(&self) -> PathBuf {
-        self.0.join(FILES.0)
+        self.path.join(FILES.0)
     }
 
-    /// Makes a journal that no other studio has, and holds it.
-    fn create(&self) -> io::Result<(File, PathBuf)> {
+    /// Makes a journal that no other studio has, holds it and writes this into it. What cannot be written leaves no file behind.
+    fn create(&self, content: &[u8]) -> io::Result<(Opened, PathBuf)> {
         let _lock = self.lock()?;
         for number in 0.. {
-            let path = self.0.join(format!("{}-{number}.{ENDING}", std::process::id()));
-            match private().write(true).create_new(true).open(&path) {
-                Ok(file) => {
-                    file.lock()?;
-                    return Ok((file, path));
+            let path = self.path.join(format!("{}-{number}.{ENDING}", std::process::id()));
+            match self.disk.create(&path) {
+                Ok(mut file) => {
+                    let written = file
+                        .lock()
+                        .and_then(|()| file.write(&path, content))
+                        .and_then(|()| self.disk.flush_folder(&self.path));
+                    return match written {
+                        Ok(()) => Ok((file, path)),
+                        Err(error) => {
+                            drop(file);
+                            let _ = fs::remove_file(&path);
+                            Err(error)
+                        }
+                    };
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {}
                 Err(error) => return Err(error),
@@ -190,25 +201,6 @@ fn is_ours(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == ENDING) && stem.is_some_and(|(a, b)| number(a) && number(b))
 }
 
-/// Files that only this user may read.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn read(file: &mut File) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len();
-    if length > MAX_BYTES {
-        return Err(io::Error::other("it is larger than any journal"));
-    }
-    let mut bytes = Vec::with_capacity(length as usize);
-    file.seek(SeekFrom::Start(0))?;
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// What a journal is worth.
 enum Worth {
     /// A session.
@@ -219,9 +211,9 @@ enum Worth {
     Unknown,
 }
 
-fn worth(file: &mut File) -> Worth {
+fn worth(file: &mut Opened) -> Worth {
     let Ok(written) = file.metadata().and_then(|data| data.modified()) else { return Worth::Unknown };
-    let Ok(bytes) = read(file) else { return Worth::Unknown };
+    let Ok(bytes) = file.read(MAX_BYTES) else { return Worth::Unknown };
     let TakeFile { timeline, current, build } = match file::recover(&bytes) {
         Ok(recovered) => recovered.file,
         Err(TakeError::Format) if bytes.len() < SHORTEST => return Worth::Nothing,
@@ -232,185 +224,280 @@ fn worth(file: &mut File) -> Worth {
     if timeline.look(current, steps, &mut playback).is_err() {
         return Worth::Unknown;
     }
-    let recipe = Recipe::parse(timeline.scene());
-    let scene = recipe.map_or_else(|_| timeline.scene().to_owned(), |recipe| recipe.shown().to_owned());
     let takes = timeline.takes().len();
+    let scene = shown(&timeline);
     Worth::Session(Unfinished { scene, steps, seconds: playback.time, takes, written, build })
+}
+
+/// A copy of the takes of a scene; it shares what does not change any more.
+#[derive(Debug)]
+pub(crate) struct Takes {
+    pub(crate) timeline: Timeline,
+    pub(crate) take: usize,
+    pub(crate) build: String,
 }
 
 /// The journal of this studio.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    writer: Writer,
-    errands: mpsc::Sender<Errand>,
-    /// A piece is being written.
-    busy: Arc<AtomicBool>,
-    trouble: mpsc::Receiver<String>,
-    /// Removed once the takes that came from them are in our own journal.
-    taken_over: Vec<Orphan>,
-    /// What becomes of the file before, once the next one is written.
-    before: Before,
-    begun: bool,
-    thread: Option<std::thread::JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
-/// What becomes of a file when another one is begun.
-#[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    /// It is put aside under this number; `None`: it is removed.
-    put_aside: Option<u32>,
-    /// One that was put aside is removed, because the next file holds the same.
-    taken_up: Option<u32>,
+#[derive(Debug, Default)]
+struct Shared {
+    desk: Mutex<Desk>,
+    /// Something is to be done, or has been.
+    changed: Condvar,
 }
 
-/// What the writing thread is asked to do.
-enum Errand {
-    /// Write a piece: into a new file in place of the present one, or at its end.
-    Write { piece: Vec<u8>, new: Option<Before>, taken_over: Vec<Orphan> },
-    /// End: keep the file, or remove it.
-    End { keep: bool },
-}
-
-impl Journal {
-    /// Starts the thread. The file is made with the first piece.
-    pub(crate) fn start(folder: Folder) -> Journal {
-        let (errands, inbox) = mpsc::channel();
-        let (out, trouble) = mpsc::channel();
-        let busy = Arc::new(AtomicBool::new(false));
-        let done = busy.clone();
-        let work = move || {
-            let mut desk = Desk { folder, file: None, put_aside: BTreeMap::new() };
-            for errand in inbox {
-                if let Err(error) = desk.obey(errand) {
-                    let _ = out.send(error.to_string());
-                    return; // from here on `busy` stays set, or nobody hears: nothing more is written
-                }
-                done.store(false, Ordering::Release);
-            }
-        };
-        let thread = std::thread::Builder::new().name("journal".into()).spawn(work).ok();
-        let before = Before::default();
-        let (writer, taken_over) = (Writer::default(), Vec::new());
-        Journal { writer, errands, busy, trouble, taken_over, before, begun: false, thread }
-    }
-
-    /// Another scene or other takes: they go into a new file, and the present one is removed when that is written.
-    pub(crate) fn begin_anew(&mut self) {
-        (self.writer, self.begun) = (Writer::default(), false);
-    }
-
-    /// Takes that were not saved make room for others: their file is kept, under a number, until they are taken up again or a later studio offers them.
-    pub(crate) fn put_aside(&mut self, number: u32, timeline: &Timeline, take: usize, build: &str) {
-        self.append(timeline, take, build);
-        self.begin_anew();
-        self.before.put_aside = Some(number);
-    }
-
-    /// Takes that were put aside are back: their own file is removed when the new one is written.
-    pub(crate) fn take_up(&mut self, number: u32) {
-        self.before.taken_up = Some(number);
-    }
-
-    /// The takes now come from this journal: when ours holds them, that one is removed.
-    pub(crate) fn take_over(&mut self, orphan: Orphan) {
-        self.taken_over.push(orphan);
-    }
-
-    /// Hands over what is new. Returns whether it did: while the disk is still busy it does not, and nothing is lost by asking again.
-    pub(crate) fn keep(&mut self, timeline: &Timeline, take: usize, build: &str) -> bool {
-        if self.busy.load(Ordering::Acquire) {
-            return false;
-        }
-        self.append(timeline, take, build);
-        true
-    }
-
-    /// Hands over what is new, even while the disk is busy.
-    fn append(&mut self, timeline: &Timeline, take: usize, build: &str) {
-        let mut piece = Vec::new();
-        self.writer.append(timeline, take, build, &mut piece);
-        if !piece.is_empty() {
-            let taken_over = std::mem::take(&mut self.taken_over);
-            let new = (!self.begun).then(|| std::mem::take(&mut self.before));
-            self.busy.store(true, Ordering::Release);
-            let _ = self.errands.send(Errand::Write { piece, new, taken_over });
-            self.begun = true;
-        }
-    }
-
-    /// Why nothing can be written any more, once.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.try_recv().ok()
-    }
-
-    /// Writes what is left and keeps the file, or removes it because what it holds is saved; waits until that is done, for some seconds at most.
-    /// Returns whether all that is to be kept is on disk.
-    pub(crate) fn end(mut self, kept: Option<(&Timeline, usize, &str)>) -> bool {
-        let Some(thread) = self.thread.take() else { return false };
-        let end = Instant::now() + PATIENCE;
-        let waits = || {
-            std::thread::sleep(Duration::from_millis(2));
-            !thread.is_finished() && Instant::now() < end
-        };
-        match kept {
-            // Journals that were taken over go only when ours holds what they held.
-            Some((timeline, take, build)) => self.append(timeline, take, build),
-            None => self.taken_over.drain(..).for_each(|orphan| _ = orphan.discard()),
-        }
-        // Where nothing of the last takes was written, the file is still that of those before.
-        let keep = if self.begun { kept.is_some() } else { self.before.put_aside.is_some() };
-        let _ = self.errands.send(Errand::End { keep });
-        drop(self.errands);
-        while waits() {}
-        thread.is_finished() && self.trouble.try_recv().is_err()
-    }
-}
-
-/// What the writing thread holds.
+/// What the studio and the writing thread tell one another.
+#[derive(Debug, Default)]
 struct Desk {
-    folder: Folder,
-    file: Option<(File, PathBuf)>,
-    /// Files of takes that made room for others, held so that no other studio offers them too.
-    put_aside: BTreeMap<u32, (File, PathBuf)>,
+    /// By sheet, takes that are not on disk as they are now.
+    pending: BTreeMap<u32, Arc<Takes>>,
+    /// Sheets whose file may go, each once that of the other, if any, is on disk.
+    obsolete: Vec<(u32, Option<u32>)>,
+    /// Journals of other sessions, each removed once a sheet of ours, which holds the same, is on disk.
+    taken_over: Vec<(u32, Orphan)>,
+    /// Why the disk does not take what is pending.
+    trouble: Option<String>,
+    /// The thread is at work outside the lock.
+    busy: bool,
+    ending: bool,
+    /// How many whole sheets the thread left on disk when it ended.
+    ended: Option<usize>,
 }
 
 impl Desk {
-    fn obey(&mut self, errand: Errand) -> io::Result<()> {
-        match errand {
-            Errand::Write { piece, new, taken_over } => {
-                let before = if new.is_some() { self.file.replace(self.folder.create()?) } else { None };
-                let (file, _) = self.file.as_mut().expect("the first piece makes the file");
-                file.write_all(&piece)?;
-                file.sync_data()?;
-                // Only now that the new file holds everything may the old ones go.
-                let Before { put_aside, taken_up } = new.unwrap_or_default();
-                match (before, put_aside) {
-                    (Some(before), Some(number)) => _ = self.put_aside.insert(number, before),
-                    (Some(before), None) => remove(before)?,
-                    (None, _) => {}
-                }
-                if let Some(copy) = taken_up.and_then(|number| self.put_aside.remove(&number)) {
-                    remove(copy)?;
-                }
-                for orphan in taken_over {
-                    orphan.discard()?;
-                }
-            }
-            Errand::End { keep } => {
-                if let Some(file) = self.file.take()
-                    && !keep
-                {
-                    remove(file)?;
-                }
-            }
-        }
-        Ok(())
+    fn is_settled(&self) -> bool {
+        let Desk { pending, obsolete, busy, trouble, .. } = self;
+        pending.is_empty() && obsolete.is_empty() && !busy && trouble.is_none()
+    }
+
+    /// Whether what a sheet holds is on disk: in its own file, or in that of the one that took its place.
+    fn holds(&self, sheet: u32) -> bool {
+        let place = self.obsolete.iter().find(|(old, _)| *old == sheet).and_then(|(_, once)| *once);
+        !self.pending.contains_key(&sheet) && place.is_none_or(|place| self.holds(place))
+    }
+
+    /// Takes out what may go by now.
+    fn take_due(&mut self) -> (Vec<u32>, Vec<Orphan>) {
+        let is_due: Vec<bool> = self.obsolete.iter().map(|(_, once)| once.is_none_or(|s| self.holds(s))).collect();
+        let is_held: Vec<bool> = self.taken_over.iter().map(|(sheet, _)| self.holds(*sheet)).collect();
+        let (mut is_due, mut is_held) = (is_due.into_iter(), is_held.into_iter());
+        let sheets = self.obsolete.extract_if(.., |_| is_due.next() == Some(true)).map(|(sheet, _)| sheet).collect();
+        let orphans = self.taken_over.extract_if(.., |_| is_held.next() == Some(true)).map(|(_, o)| o).collect();
+        (sheets, orphans)
     }
 }
 
-fn remove((file, path): (File, PathBuf)) -> io::Result<()> {
+/// What became of takes that were not saved.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// How many journals are left for the next studio.
+    pub(crate) kept: usize,
+    /// What is not in the journal.
+    pub(crate) unwritten: Vec<Arc<Takes>>,
+    /// Why not; also why something that is not needed any more could not be removed.
+    pub(crate) trouble: Option<String>,
+}
+
+impl Journal {
+    /// Starts the thread. Files are made with the first takes of a sheet. `retry`: see [`RETRY`].
+    pub(crate) fn start(folder: Folder, retry: (Duration, u32)) -> Journal {
+        let shared = Arc::<Shared>::default();
+        let ours = shared.clone();
+        let work = move || Clerk { folder, sheets: BTreeMap::new(), leftover: Vec::new() }.work(&ours, retry);
+        if let Err(error) = std::thread::Builder::new().name("journal".into()).spawn(work) {
+            let mut desk = shared.lock();
+            (desk.trouble, desk.ended) = (Some(format!("no thread can be started: {error}")), Some(0));
+        }
+        Journal { shared }
+    }
+
+    /// The takes of a sheet as they are now. They are written soon, or as soon as they can be.
+    pub(crate) fn hold(&self, sheet: u32, takes: Takes) {
+        let mut desk = self.shared.lock();
+        desk.obsolete.retain(|(old, _)| *old != sheet);
+        desk.pending.insert(sheet, Arc::new(takes));
+        self.shared.changed.notify_all();
+    }
+
+    /// Nothing of a sheet need be kept; its file goes once that of the other is on disk.
+    pub(crate) fn let_go(&self, sheet: u32, once: Option<u32>) {
+        let mut desk = self.shared.lock();
+        desk.pending.remove(&sheet);
+        desk.obsolete.push((sheet, once));
+        self.shared.changed.notify_all();
+    }
+
+    /// The takes of a sheet come from this journal, which is removed when ours holds them.
+    pub(crate) fn take_over(&self, sheet: u32, takes: Takes, orphan: Orphan) {
+        self.shared.lock().taken_over.push((sheet, orphan));
+        self.hold(sheet, takes);
+    }
+
+    /// Why what is new cannot be written at present.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.shared.lock().trouble.clone()
+    }
+
+    /// Whether all that was handed over is on disk.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.shared.lock().is_settled()
+    }
+
+    /// Tries once more to write what is pending, and ends; waits for that, for some seconds at most.
+    pub(crate) fn end(self) -> Ended {
+        let end = Instant::now() + PATIENCE;
+        let mut desk = self.shared.lock();
+        desk.ending = true;
+        self.shared.changed.notify_all();
+        while desk.ended.is_none() && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            desk = self.shared.changed.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        desk.taken_over.clear(); // what ours does not hold is offered again
+        let unwritten: Vec<_> = std::mem::take(&mut desk.pending).into_values().collect();
+        let kept = desk.ended.unwrap_or(0);
+        let silent = || "the disk does not answer".to_owned();
+        let trouble = desk.trouble.take().or_else(|| desk.ended.is_none().then(silent));
+        Ended { kept, unwritten, trouble }
+    }
+}
+
+impl Shared {
+    /// A panic elsewhere does not make what is told here wrong.
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who writes.
+struct Clerk {
+    folder: Folder,
+    sheets: BTreeMap<u32, Sheet>,
+    /// Files that are not needed any more and could not be removed yet.
+    leftover: Vec<Sheet>,
+}
+
+/// The file of a sheet.
+struct Sheet {
+    file: Opened,
+    path: PathBuf,
+    writer: Writer,
+    /// It may end in the middle of a record: another one is to take its place.
+    torn: bool,
+}
+
+impl Clerk {
+    fn work(mut self, shared: &Shared, (retry, most): (Duration, u32)) {
+        let mut pause = retry;
+        let mut desk = shared.lock();
+        loop {
+            while desk.is_settled() && !desk.ending {
+                desk = shared.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
+            }
+            // After trouble it waits, whatever else is handed over meanwhile.
+            let due = Instant::now() + pause;
+            while desk.trouble.is_some() && !desk.ending && Instant::now() < due {
+                let left = due.saturating_duration_since(Instant::now());
+                desk = shared.changed.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            pause = if desk.trouble.is_some() { (2 * pause).min(most * retry) } else { retry };
+            let ending = desk.ending; // then this is the last round
+            desk.busy = true;
+            let pending = desk.pending.clone();
+            drop(desk);
+            let done: Vec<_> =
+                pending.iter().map(|(sheet, takes)| (*sheet, takes, self.write(*sheet, takes))).collect();
+            desk = shared.lock();
+            let mut trouble = None;
+            for (sheet, takes, result) in done {
+                match result {
+                    // What was handed over meanwhile is still to be written.
+                    Ok(()) if desk.pending.get(&sheet).is_some_and(|now| Arc::ptr_eq(now, takes)) => {
+                        desk.pending.remove(&sheet);
+                    }
+                    Ok(()) => {}
+                    Err(error) => trouble = Some(format!("{}: {error}", self.folder.path.display())),
+                }
+            }
+            let (obsolete, orphans) = desk.take_due();
+            drop(desk);
+            self.leftover.extend(obsolete.into_iter().filter_map(|number| self.sheets.remove(&number)));
+            trouble = trouble.or(self.tidy());
+            orphans.into_iter().for_each(|orphan| _ = orphan.discard()); // what cannot be removed is offered again
+            // At the end the files are let go of: the next studio finds them.
+            let left: Vec<u32> =
+                if ending { std::mem::take(&mut self.sheets).into_keys().collect() } else { Vec::new() };
+            desk = shared.lock();
+            let ended = ending.then(|| left.iter().filter(|sheet| desk.holds(**sheet)).count());
+            (desk.trouble, desk.busy, desk.ended) = (trouble, false, ended);
+            shared.changed.notify_all();
+            if ending {
+                return;
+            }
+        }
+    }
+
+    /// Brings the file of a sheet up to these takes.
+    fn write(&mut self, number: u32, Takes { timeline, take, build }: &Takes) -> io::Result<()> {
+        let mut piece = Vec::new();
+        if let Some(sheet) = self.sheets.get_mut(&number)
+            && !sheet.torn
+            && sheet.file.is_at(&sheet.path)
+        {
+            sheet.writer.append(timeline, *take, build, &mut piece);
+            if !piece.is_empty() {
+                sheet.torn = true; // until all of it is there
+                sheet.file.write(&sheet.path, &piece)?;
+                sheet.torn = false;
+            }
+            return Ok(());
+        }
+        let mut writer = Writer::default();
+        writer.append(timeline, *take, build, &mut piece);
+        let (file, path) = self.folder.create(&piece)?;
+        self.leftover.extend(self.sheets.insert(number, Sheet { file, path, writer, torn: false }));
+        Ok(())
+    }
+
+    /// Removes files that are not needed any more. Returns why one could not be removed: it is tried again.
+    fn tidy(&mut self) -> Option<String> {
+        let mut trouble = None;
+        self.leftover.retain(|Sheet { file, path, .. }| {
+            let removed = if file.is_at(path) { self.folder.disk.remove(path) } else { Ok(()) };
+            removed.is_err_and(|error| {
+                trouble = Some(format!("{} cannot be removed: {error}", path.display()));
+                true
+            })
+        });
+        trouble
+    }
+}
+
+/// Writes takes as a file into the first of these folders that takes it; returns where.
+pub(crate) fn rescue(disk: &Disk, folders: &[PathBuf], Takes { timeline, take, build }: &Takes) -> Option<PathBuf> {
+    let bytes = file::write(timeline, *take, build);
+    let shown = shown(timeline).replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
+    let name = |number: u32| format!("supple-rescued-{shown}-{}-{number}.take", std::process::id());
+    folders.iter().find_map(|folder| {
+        let path = (0..10_000).map(|number| folder.join(name(number))).find(|path| !path.exists())?;
+        disk.write_whole(&path, &bytes).ok()?;
+        Some(path)
+    })
+}
+
+/// The scene of takes, as it is shown.
+fn shown(timeline: &Timeline) -> String {
+    let recipe = Recipe::parse(timeline.scene());
+    recipe.map_or_else(|_| timeline.scene().to_owned(), |recipe| recipe.shown().to_owned())
+}
+
+fn remove(disk: &Disk, file: Opened, path: &Path) -> io::Result<()> {
     drop(file); // some systems remove no open file
-    fs::remove_file(path)
+    disk.remove(path)
 }
 
 #[cfg(test)]
@@ -424,49 +511,77 @@ mod tests {
         path
     }
 
-    fn takes() -> Timeline {
+    fn takes() -> Takes {
         let scene = Scene::parse("pendulum").unwrap();
-        Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input)
+        let timeline = Timeline::new(&scene.name, &scene.model, &scene.state, &scene.input);
+        Takes { timeline, take: 0, build: "test".into() }
     }
 
     /// A journal that nobody holds.
     fn orphan(folder: &Folder) -> Orphan {
-        assert!(Journal::start(folder.clone()).end(Some((&takes(), 0, "test"))));
+        let journal = Journal::start(folder.clone(), RETRY);
+        journal.hold(0, takes());
+        assert_eq!(journal.end().kept, 1);
         folder.orphans().unwrap().remove(0)
     }
 
     #[test]
     fn what_was_taken_over_goes_only_once_ours_holds_it() {
-        let [path, gone] = [folder("taken-over"), folder("taken-over-gone")];
-        let kept = Folder::open(&path).unwrap();
-        // The folder of our own journal is gone: it cannot be written, and the other one stays.
-        let mut journal = Journal::start(Folder(gone));
-        journal.take_over(orphan(&kept));
-        assert!(!journal.end(Some((&takes(), 0, "test"))), "it says so");
+        let path = folder("taken-over");
+        let kept = Folder::new(&path, Disk::default());
+        // Our own journal cannot be written, because its folder is a file: the other one stays.
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("no-folder"), b"").unwrap();
+        let journal = Journal::start(Folder::new(&path.join("no-folder"), Disk::default()), RETRY);
+        journal.take_over(0, takes(), orphan(&kept));
+        let ended = journal.end();
+        assert!(ended.kept == 0 && ended.unwritten.len() == 1 && ended.trouble.is_some(), "{ended:?}");
         let mut left = kept.orphans().unwrap();
         assert_eq!(left.len(), 1);
         // It can be written: ours takes its place.
-        let mut journal = Journal::start(kept.clone());
+        let journal = Journal::start(kept.clone(), RETRY);
         let before = left[0].path.clone();
-        journal.take_over(left.remove(0));
-        assert!(journal.end(Some((&takes(), 0, "test"))));
+        journal.take_over(0, takes(), left.remove(0));
+        assert_eq!(journal.end().kept, 1);
         let mut left = kept.orphans().unwrap();
         assert!(left.len() == 1 && left[0].path != before, "{left:?}");
         // What it held is saved: nothing stays.
-        let mut journal = Journal::start(kept.clone());
-        journal.take_over(left.remove(0));
-        assert!(journal.end(None));
+        let journal = Journal::start(kept.clone(), RETRY);
+        journal.take_over(0, takes(), left.remove(0));
+        journal.let_go(0, None);
+        assert_eq!(journal.end().kept, 0);
         assert!(kept.orphans().unwrap().is_empty());
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    #[test]
+    fn a_sheet_goes_only_once_its_successor_is_on_disk() {
+        let path = folder("successor");
+        let kept = Folder::new(&path, Disk::default());
+        let journal = Journal::start(kept.clone(), RETRY);
+        journal.hold(0, takes());
+        while !journal.is_settled() {
+            std::thread::yield_now();
+        }
+        // 1 and 2 follow it at once; 1 is never written, and 0 goes when 2 is there.
+        journal.hold(1, takes());
+        journal.let_go(0, Some(1));
+        journal.hold(2, takes());
+        journal.let_go(1, Some(2));
+        let ended = journal.end();
+        assert_eq!((ended.kept, ended.unwritten.len(), ended.trouble), (1, 0, None));
+        assert_eq!(kept.orphans().unwrap().len(), 1);
         let _ = fs::remove_dir_all(&path);
     }
 
     #[test]
     fn what_cannot_be_read_is_not_removed() {
         let path = folder("unread");
-        let kept = Folder::open(&path).unwrap();
+        fs::create_dir_all(&path).unwrap();
+        let kept = Folder::new(&path, Disk::default());
         fs::write(path.join("1-0.journal"), b"").unwrap();
         fs::write(path.join("2-0.journal"), b"SUPPLETK and then something that another version wrote").unwrap();
-        let mut bytes = file::write(&takes(), 0, "test");
+        let mut bytes = file::write(&takes().timeline, 0, "test");
         bytes[40] ^= 1; // in its head
         fs::write(path.join("3-0.journal"), &bytes).unwrap();
         assert!(kept.orphans().unwrap().is_empty());
@@ -477,7 +592,7 @@ mod tests {
     #[test]
     fn the_newest_copies_of_files_are_kept() {
         let path = folder("copies");
-        let kept = Folder::open(&path).unwrap();
+        let kept = Folder::new(&path, Disk::default());
         let copies: Vec<_> = (0..=FILES.1 as u8).map(|k| kept.keep_file("../man.glb", &[k]).unwrap()).collect();
         assert!(copies.iter().all(|copy| copy.starts_with(&path) && copy.ends_with("man.glb")), "{copies:?}");
         assert_eq!(copies.iter().filter(|copy| copy.exists()).count(), FILES.1);

@@ -4,8 +4,11 @@
 //! publishes is always only the latest: a tab that reads slowly misses frames and holds up nobody (`server.rs`).
 //! The messages are told in `docs/protocol.md`. There is no physics here.
 
+mod connections;
 mod control;
 mod describe;
+mod disk;
+mod door;
 mod edits;
 mod frame;
 mod journal;
@@ -13,6 +16,7 @@ mod protocol;
 mod server;
 mod simulation;
 
+pub use connections::Limits;
 pub use journal::{Unfinished, default_folder as default_journal_folder};
 pub use server::{Settings, Studio, StudioError};
 pub use simulation::{Closed, MAX_BODIES, Opening};

@@ -290,6 +290,10 @@ pub(crate) struct Status<'a> {
     /// What would be undone and done again.
     pub(crate) undo: Option<String>,
     pub(crate) redo: Option<String>,
+    /// Something was done by hand that no page holds, or something was recorded since.
+    pub(crate) unsaved: bool,
+    /// Why the journal cannot be written at present.
+    pub(crate) journal_trouble: Option<&'a str>,
     /// Sessions that did not finish.
     pub(crate) journals: Vec<JournalLine<'a>>,
     /// What the doctor says of the model that a file gave; null while it is being examined, and for other scenes.
@@ -405,6 +409,17 @@ pub(crate) struct Refusal {
     kind: &'static str,
     code: String,
     message: String,
+}
+
+/// A page says that it holds takes that were sent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SavedTold {
+    /// As the answer named them.
+    pub(crate) id: u64,
+    /// Length and FNV-1a hash of what the page holds.
+    pub(crate) bytes: usize,
+    pub(crate) hash: String,
 }
 
 /// A request that was refused, as a message.

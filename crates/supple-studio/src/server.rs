@@ -1,29 +1,33 @@
-//! The server: the page, its WebSocket, and takes as files. It listens on this machine only.
+//! The server: the page, its WebSocket, and takes as files. It listens on this machine only, unless it is told otherwise; who is let in is
+//! decided by `door.rs`, what a client may take by `connections.rs`.
 
+use crate::connections::{self, BodyFault, Limits, held_body, read_body};
+use crate::disk::Disk;
+use crate::door::Door;
 use crate::journal::{Folder, Orphan, Unfinished};
-use crate::protocol::{ComparisonTold, CurveTold, DifferenceTold, Request, json, refusal};
-use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Purpose};
+use crate::protocol::{ComparisonTold, CurveTold, DifferenceTold, Request, SavedTold, json, refusal};
+use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Teller};
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use std::collections::VecDeque;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
 use supple::timeline::file as takes;
 use supple::{TakeError, Work};
 use supple_assets::{BakeSettings, Files, Recording, bake_scene};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// The page, as built by `build.rs`: names, sorted, and bytes.
 static PAGE: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
@@ -34,10 +38,10 @@ const PORT: u16 = 7411;
 const PORTS: u16 = 20;
 /// The longest text message \[bytes\]: target poses of a character of some hundred trackers.
 const MAX_MESSAGE: usize = 1 << 18;
-/// The largest take that may be opened \[bytes\].
-const MAX_TAKE: usize = 1 << 30;
-/// A client that takes nothing for so long is let go.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest word that takes are saved \[bytes\].
+const MAX_WORD: usize = 1 << 10;
+/// Copies of takes that were sent and may still be said to be held.
+const MAX_DELIVERED: usize = 16;
 
 /// A comparison of two takes has this many columns at most: more than a plot shows.
 const MAX_COLUMNS: usize = 400;
@@ -47,6 +51,8 @@ const MAX_CURVES: usize = 5;
 /// What a studio is asked to be.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// The address of this machine to listen on; `None`: 127.0.0.1, which this machine alone reaches.
+    pub listen: Option<IpAddr>,
     /// The port that is tried first; `None`: 7411.
     pub port: Option<u16>,
     /// Names this program in takes: a take of another build is shown as stored. It should differ when anything differs that is
@@ -54,28 +60,37 @@ pub struct Settings {
     pub build: String,
     /// The folder of journals; `None`: no journal is kept and none is offered.
     pub journal: Option<PathBuf>,
+    /// Folders for takes that are not saved at the end and that the journal does not take, the best first.
+    pub rescue: Vec<PathBuf>,
     /// Which files takes that are sent may name, besides the one that the studio opens with and copies of those that were sent.
     pub files: Files,
+    /// What clients may take.
+    pub limits: Limits,
 }
 
 /// A studio that listens.
 #[derive(Debug)]
 pub struct Studio {
     listener: TcpListener,
+    door: Door,
     opening: Opening,
     build: String,
-    files: Files,
     journal: Option<Folder>,
     orphans: Vec<Orphan>,
     journal_trouble: Option<String>,
+    rescue: Vec<PathBuf>,
+    files: Files,
+    limits: Limits,
 }
 
 /// Why a studio cannot open.
 #[derive(Debug, thiserror::Error)]
 pub enum StudioError {
     /// No port could be had.
-    #[error("ports {first} to {last} of 127.0.0.1 cannot be used ({error}): give another with --port [studio/port]")]
+    #[error("ports {first} to {last} of {ip} cannot be used ({error}): give another with --port [studio/port]")]
     Port {
+        /// The address.
+        ip: IpAddr,
         /// The first tried.
         first: u16,
         /// The last tried.
@@ -103,27 +118,28 @@ impl StudioError {
 }
 
 impl Studio {
-    /// Listens on 127.0.0.1, at the port asked for or the next one that is free, and looks for journals of sessions that did not finish.
+    /// Listens at the port asked for or the next one that is free, and looks for journals of sessions that did not finish.
     pub fn bind(opening: Opening, settings: Settings) -> Result<Studio, StudioError> {
-        let listener = listen(settings.port)?;
+        let listener = listen(settings.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()), settings.port)?;
+        let folder = settings.journal.map(|path| Folder::new(&path, Disk::default()));
+        let (orphans, journal_trouble) = match folder.as_ref().map(Folder::orphans) {
+            None => (Vec::new(), None),
+            Some(Ok(orphans)) => (orphans, None),
+            Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+        };
         let files = opening.file().map_or(settings.files.clone(), |file| settings.files.with(file));
-        let mut studio = Studio {
+        Ok(Studio {
+            door: Door::new(listener.local_addr()?)?,
             listener,
             opening,
             build: settings.build,
+            journal: folder,
+            orphans,
+            journal_trouble,
+            rescue: settings.rescue,
             files,
-            journal: None,
-            orphans: Vec::new(),
-            journal_trouble: None,
-        };
-        if let Some(path) = settings.journal {
-            let found = Folder::open(&path).and_then(|folder| Ok((folder.orphans()?, folder)));
-            match found {
-                Ok((orphans, folder)) => (studio.orphans, studio.journal) = (orphans, Some(folder)),
-                Err(error) => studio.journal_trouble = Some(format!("{}: {error}", path.display())),
-            }
-        }
-        Ok(studio)
+            limits: settings.limits,
+        })
     }
 
     /// Sessions that did not finish, the newest first. The page offers them.
@@ -131,28 +147,39 @@ impl Studio {
         self.orphans.iter().map(|orphan| orphan.summary.clone()).collect()
     }
 
-    /// Why no journal can be kept although one was asked for.
+    /// Why the journal that was asked for cannot be kept so far. It is tried again.
     pub fn journal_trouble(&self) -> Option<&str> {
         self.journal_trouble.as_deref()
     }
 
-    /// Where the page is: `http://127.0.0.1:7411/`.
+    /// Where the page is, with the key that lets in: `http://127.0.0.1:7411/?key=…`. Where the studio listens on all addresses of this machine, this
+    /// is the one that only the machine itself reaches.
     pub fn address(&self) -> Result<String, StudioError> {
-        Ok(format!("http://{}/", self.listener.local_addr()?))
+        let ip = self.listener.local_addr()?.ip();
+        Ok(self.door.address(if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }))
     }
 
-    /// Serves until the process is told to stop (Ctrl-C, or as a service is stopped).
-    pub fn serve(self) -> Result<Closed, StudioError> {
+    /// Where others on the network find the page, with the key; `None`: this machine alone reaches it, or has no address.
+    pub fn network_address(&self) -> Result<Option<String>, StudioError> {
+        let ip = self.listener.local_addr()?.ip();
+        let outward = if ip.is_unspecified() { outward_address() } else { Some(ip).filter(|ip| !ip.is_loopback()) };
+        Ok(outward.map(|ip| self.door.address(ip)))
+    }
+
+    /// Serves until the process is told to stop (Ctrl-C, or as a service is stopped). `teller` hears what everyone should know, as pages do.
+    pub fn serve(self, teller: impl Fn(&str) + Send + 'static) -> Result<Closed, StudioError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let limits = self.limits;
         let result = runtime.block_on(async {
-            let (app, listener, commands) = self.start()?;
+            let (app, listener, commands) = self.start(Box::new(teller))?;
             tokio::select! {
-                result = axum::serve(listener, app) => result?,
+                () = connections::serve(listener, app, limits) => {}
                 () = told_to_stop() => {}
             }
             let (reply, answer) = oneshot::channel();
             let _ = commands.send(Command::Close(reply)).await;
-            Ok(answer.await.unwrap_or(Closed::Clean))
+            let ended = |_| io::Error::other("the simulation ended before its takes were looked after");
+            Ok(answer.await.map_err(ended)?)
         });
         runtime.shutdown_timeout(Duration::from_millis(200));
         result
@@ -160,46 +187,77 @@ impl Studio {
 
     /// Serves within a runtime, until the future is dropped.
     pub async fn run(self) -> Result<(), StudioError> {
-        let (app, listener, _) = self.start()?;
-        Ok(axum::serve(listener, app).await?)
+        let limits = self.limits;
+        let (app, listener, _commands) = self.start(Box::new(|_| ()))?;
+        connections::serve(listener, app, limits).await;
+        Ok(())
     }
 
     /// Starts the simulation and makes the server around it.
-    fn start(self) -> Result<(Router, tokio::net::TcpListener, mpsc::Sender<Command>), StudioError> {
+    fn start(self, teller: Teller) -> Result<(Router, tokio::net::TcpListener, mpsc::Sender<Command>), StudioError> {
         self.listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let folder = self.journal.clone();
-        let needs = simulation::Desk { build: self.build, folder: self.journal, orphans: self.orphans };
+        let needs = simulation::Desk {
+            folder: self.journal.clone(),
+            orphans: self.orphans,
+            rescue: self.rescue,
+            teller,
+            ..simulation::Desk::new(self.build)
+        };
         let (commands, published) = simulation::start(self.opening, needs, tokio::runtime::Handle::current())?;
-        let clients = AtomicU64::new(0);
-        let desk = Arc::new(Desk { commands: commands.clone(), published, clients, folder, files: self.files });
-        let app = Router::new()
+        let desk = Arc::new(Desk {
+            commands: commands.clone(),
+            published,
+            clients: AtomicU64::new(0),
+            folder: self.journal,
+            files: self.files,
+            delivered: Mutex::default(),
+            limits: self.limits,
+            sockets: Arc::new(Semaphore::new(self.limits.sockets)),
+            turns: Turns::default(),
+        });
+        let page = Router::new()
             .route("/", get(|| async { file("index.html") }))
             .route("/guide", get(|| async { Redirect::to("docs/guide/studio.html") }))
-            .route("/socket", get(socket))
-            .route("/take", get(save).merge(post(load).layer(DefaultBodyLimit::max(MAX_TAKE))))
-            .route("/baked.glb", get(baked))
-            .route("/rig.toml", get(rig))
-            .route("/compare/{take}/{other}", get(compare))
-            .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
-            .layer(middleware::from_fn(guard))
-            .with_state(desk);
+            .route("/{*path}", get(|Path(path): Path<String>| async move { file(&path) }));
+        let routes = data_routes().into_iter().fold(page, |app, (path, route)| app.route(path, route));
+        let door = Arc::new(self.door);
+        let app = routes.layer(middleware::from_fn_with_state(door, pass)).with_state(desk);
         Ok((app, listener, commands))
     }
 }
 
-/// A port on 127.0.0.1.
-fn listen(port: Option<u16>) -> Result<TcpListener, StudioError> {
+/// All that is told or taken in, besides the files of the page.
+fn data_routes() -> [(&'static str, MethodRouter<Arc<Desk>>); 6] {
+    [
+        ("/socket", get(socket)),
+        ("/take", get(take).post(load)),
+        ("/saved", post(saved)),
+        ("/baked.glb", get(baked)),
+        ("/rig.toml", get(rig)),
+        ("/compare/{take}/{other}", get(compare)),
+    ]
+}
+
+/// A port of an address.
+fn listen(ip: IpAddr, port: Option<u16>) -> Result<TcpListener, StudioError> {
     let first = port.unwrap_or(PORT);
     let last = if first == 0 { 0 } else { first.saturating_add(PORTS) };
     let mut error = None;
     for port in first..=last {
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+        match TcpListener::bind((ip, port)) {
             Ok(listener) => return Ok(listener),
             Err(e) => error = Some(e),
         }
     }
-    Err(StudioError::Port { first, last, error: error.expect("at least one port was tried") })
+    Err(StudioError::Port { ip, first, last, error: error.expect("at least one port was tried") })
+}
+
+/// The address by which this machine talks with others. Nothing is sent: a datagram socket only looks up its way.
+fn outward_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
 }
 
 /// Ends when the process is asked to: Ctrl-C; elsewhere than on Windows also the signals of a service that is stopped and of a closed terminal.
@@ -231,11 +289,49 @@ struct Desk {
     folder: Option<Folder>,
     /// What takes that are sent may open.
     files: Files,
+    /// Copies of the takes that were sent, the latest last.
+    delivered: Mutex<VecDeque<Delivered>>,
+    limits: Limits,
+    /// One for each WebSocket that may still come.
+    sockets: Arc<Semaphore>,
+    turns: Turns,
+}
+
+/// What is done for one client at a time, because each may hold as much as a session does.
+struct Turns {
+    load: Arc<Semaphore>,
+    take: Arc<Semaphore>,
+    bake: Arc<Semaphore>,
+    compare: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        let one = || Arc::new(Semaphore::new(1));
+        Turns { load: one(), take: one(), bake: one(), compare: one() }
+    }
+}
+
+/// A copy of the takes that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Delivered {
+    id: u64,
+    /// Which takes they were.
+    generation: u32,
+    revision: u64,
+    /// Length and FNV-1a hash of the file.
+    bytes: usize,
+    hash: u32,
+}
+
+/// The bytes of a file of the page.
+fn of_page(path: &str) -> Option<&'static [u8]> {
+    PAGE.binary_search_by_key(&path, |(name, _)| name).ok().map(|at| PAGE[at].1)
 }
 
 /// A file of the page.
 fn file(path: &str) -> Response {
-    let Ok(at) = PAGE.binary_search_by_key(&path, |(name, _)| name) else {
+    let Some(bytes) = of_page(path) else {
         return (StatusCode::NOT_FOUND, "there is no such page").into_response();
     };
     let kind = match path.rsplit('.').next() {
@@ -248,64 +344,151 @@ fn file(path: &str) -> Response {
         _ => "application/octet-stream",
     };
     let keep = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], PAGE[at].1).into_response()
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], bytes).into_response()
 }
 
-/// Refuses requests that come from elsewhere than a page of this server: a foreign `Origin`, or a `Host` that is not this machine (a
-/// name of another site made to point here). Programs send no `Origin` and are let in.
-async fn guard(request: axum::extract::Request, next: Next) -> Response {
-    if let Err(reason) = admitted(request.headers()) {
-        return (StatusCode::FORBIDDEN, reason).into_response();
-    }
-    let mut response = next.run(request).await;
+/// Whether there is a file of the page by this path; such files tell nothing of what is simulated.
+fn is_of_page(path: &str) -> bool {
+    matches!(path, "/" | "/guide") || path.strip_prefix('/').is_some_and(|path| of_page(path).is_some())
+}
+
+/// Every request passes here. What is not a file of the page needs the key, whatever it is; the address with the key is exchanged for a cookie.
+async fn pass(State(door): State<Arc<Door>>, request: axum::extract::Request, next: Next) -> Response {
+    let (uri, open) = (request.uri(), is_of_page(request.uri().path()));
+    let mut response = match door.admit(uri, request.headers(), open) {
+        Err(refused) => refused.into_response(),
+        Ok(()) => match door.exchange(uri).filter(|_| uri.path() == "/") {
+            Some((cookie, place)) => ([(header::SET_COOKIE, cookie)], Redirect::to(&place)).into_response(),
+            None => next.run(request).await,
+        },
+    };
     let headers = response.headers_mut();
     let policy =
         "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
-    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(policy));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    if !open {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     response
 }
 
-fn admitted(headers: &HeaderMap) -> Result<(), &'static str> {
-    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).ok_or("the request names no host")?;
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    if !["127.0.0.1", "localhost"].contains(&name) {
-        return Err("this server answers to 127.0.0.1 and localhost only");
-    }
-    match headers.get(header::ORIGIN).map(|o| o.to_str()) {
-        None => Ok(()),
-        Some(Ok(origin)) if origin.strip_prefix("http://") == Some(host) => Ok(()),
-        Some(_) => Err("pages of other sites may not reach the studio"),
-    }
+/// Why something is not done, as JSON.
+fn refuse(status: StatusCode, code: &str, text: impl Into<String>) -> Response {
+    (status, refusal(code, text)).into_response()
 }
 
 /// A copy of the takes; files and comparisons are made from it while the simulation goes on.
-async fn copy(desk: &Desk, purpose: Purpose) -> Option<Copied> {
+async fn copy(desk: &Desk) -> Option<Copied> {
     let (reply, answer) = oneshot::channel();
-    desk.commands.send(Command::Copy(purpose, reply)).await.ok()?;
+    desk.commands.send(Command::Copy(reply)).await.ok()?;
     answer.await.ok()
 }
 
-async fn save(State(desk): State<Arc<Desk>>) -> Response {
-    let Some(Copied { scene, timeline, take, build, .. }) = copy(&desk, Purpose::Save).await else { return stopped() };
-    let name = scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
-    let made = tokio::task::spawn_blocking(move || takes::write(&timeline, take, &build)).await;
-    let Ok(bytes) = made else { return stopped() };
-    let headers = [
-        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}.take\"")),
-    ];
-    (headers, bytes).into_response()
+/// Waits for its turn.
+async fn turn(turns: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    turns.clone().acquire_owned().await.expect("turns are never closed")
 }
 
-async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
-    let name = headers.get("x-file-name").and_then(|name| name.to_str().ok()).unwrap_or("character.glb").to_owned();
+/// A file to be kept; the permit is held until it is sent.
+fn attachment(kind: &str, name: &str, bytes: Vec<u8>, permit: OwnedSemaphorePermit) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_LENGTH, bytes.len().to_string()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    (headers, held_body(bytes, permit)).into_response()
+}
+
+/// All takes as a file. They count as saved when the page says that it holds them: see [`saved`].
+async fn take(State(desk): State<Arc<Desk>>) -> Response {
+    let permit = turn(&desk.turns.take).await;
+    let Some(copied) = copy(&desk).await else { return stopped() };
+    let Copied { scene, timeline, take, build, generation, revision, .. } = copied;
+    let name = scene.name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
+    let make = move || {
+        let bytes = takes::write(&timeline, take, &build);
+        (fnv(&bytes), bytes)
+    };
+    let Ok((hash, bytes)) = tokio::task::spawn_blocking(make).await else { return stopped() };
+    let id = {
+        let mut delivered = desk.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = delivered.back().map_or(1, |last| last.id + 1);
+        delivered.push_back(Delivered { id, generation, revision, bytes: bytes.len(), hash });
+        if delivered.len() > MAX_DELIVERED {
+            delivered.pop_front();
+        }
+        id
+    };
+    let mut response = attachment("application/octet-stream", &format!("{name}.take"), bytes, permit);
+    response.headers_mut().insert("x-take-id", id.into());
+    response
+}
+
+/// FNV-1a of 32 bits, which a page computes as quickly.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A page says that it holds takes that were sent, all of their bytes. What was recorded since is not covered.
+async fn saved(State(desk): State<Arc<Desk>>, request: axum::extract::Request) -> Response {
+    let body = match read_body(request, MAX_WORD, desk.limits).await {
+        Ok(body) => body,
+        Err(fault) => return not_read(fault, MAX_WORD),
+    };
+    let SavedTold { id, bytes, hash } = match serde_json::from_slice(&body) {
+        Ok(told) => told,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, "studio/message", format!("not understood: {error}")),
+    };
+    let of_id = |delivered: &VecDeque<Delivered>| delivered.iter().find(|sent| sent.id == id).copied();
+    let sent = of_id(&desk.delivered.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some(sent) = sent.filter(|sent| sent.bytes == bytes && format!("{:08x}", sent.hash) == hash) else {
+        let text = "these are not the takes that were sent: save them again";
+        return refuse(StatusCode::CONFLICT, "studio/saved", text);
+    };
+    let (reply, answer) = oneshot::channel();
+    let command = Command::Saved { generation: sent.generation, revision: sent.revision, reply };
+    let _ = desk.commands.send(command).await;
+    match answer.await {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => {
+            let text = "another scene is open by now: the takes that were sent stay in the journal as well";
+            refuse(StatusCode::CONFLICT, "studio/saved", text)
+        }
+        Err(_) => stopped(),
+    }
+}
+
+/// A body that was not read, and why.
+fn not_read(fault: BodyFault, most: usize) -> Response {
+    let text = match fault {
+        BodyFault::TooLarge => format!("it has more than the {most} bytes that are taken"),
+        BodyFault::TooSlow => "it came too slowly: try again".to_owned(),
+        BodyFault::Broken => "the connection broke before its end".to_owned(),
+    };
+    refuse(fault.status(), "studio/upload", text)
+}
+
+async fn load(State(desk): State<Arc<Desk>>, request: axum::extract::Request) -> Response {
+    // One at a time, from the first byte until it is open: together they hold no more than one may.
+    let Ok(_turn) = desk.turns.load.clone().try_acquire_owned() else {
+        let text = "another file is being opened: try again when that is done";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
+    };
+    let name = request.headers().get("x-file-name").and_then(|name| name.to_str().ok());
+    let name = name.unwrap_or("character.glb").to_owned();
+    let body = match read_body(request, desk.limits.upload, desk.limits).await {
+        Ok(body) => body,
+        Err(fault) => return not_read(fault, desk.limits.upload),
+    };
     let (folder, files) = (desk.folder.clone(), desk.files.clone());
     let opened = tokio::task::spawn_blocking(move || Opening::bytes(&name, &body, folder.as_ref(), &files)).await;
     let Ok(opened) = opened else { return stopped() };
     let opening = match opened {
         Ok(opening) => Box::new(opening),
-        Err((code, text)) => return (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+        Err((code, text)) => return refuse(StatusCode::BAD_REQUEST, &code, text),
     };
     let (reply, answer) = oneshot::channel();
     if desk.commands.send(Command::Load(opening, reply)).await.is_err() {
@@ -313,27 +496,56 @@ async fn load(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) ->
     }
     match answer.await {
         Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
-        Ok(Err((code, text))) => (StatusCode::BAD_REQUEST, refusal(&code, text)).into_response(),
+        Ok(Err((code, text))) => refuse(StatusCode::BAD_REQUEST, &code, text),
         Err(_) => stopped(),
     }
 }
 
 /// The present take as an animation: on the nodes of the character's file, or of one made for the scene.
 async fn baked(State(desk): State<Arc<Desk>>) -> Response {
-    let Some(copied) = copy(&desk, Purpose::Look).await else { return stopped() };
-    let headers = [
-        (header::CONTENT_TYPE, "model/gltf-binary"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"directed.glb\""),
-    ];
-    match tokio::task::spawn_blocking(move || bake(&copied)).await {
-        Ok(Ok(bytes)) => (headers, bytes).into_response(),
-        Ok(Err(error)) => (StatusCode::BAD_REQUEST, refusal("studio/take", error.to_string())).into_response(),
+    let Ok(permit) = desk.turns.bake.clone().try_acquire_owned() else {
+        let text = "a take is being baked already: try again when that is done";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
+    };
+    let Some(copied) = copy(&desk).await else { return stopped() };
+    let (steps, most) = (copied.timeline.takes()[copied.take].end(), desk.limits.bake);
+    if recorded_bytes(&copied).is_none_or(|bytes| bytes > most) {
+        let text = format!(
+            "the take of {steps} steps is too long to be baked here: save it, and use `supple simulate FILE.take -o FILE.glb`"
+        );
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "studio/size", text);
+    }
+    // Who goes away ends the bake; the turn is free when it has ended.
+    let wanted = Wanted(Arc::new(AtomicBool::new(true)));
+    let still = wanted.0.clone();
+    let made = tokio::task::spawn_blocking(move || (bake(&copied, &still), permit)).await;
+    match made {
+        Ok((Ok(bytes), permit)) => attachment("model/gltf-binary", "directed.glb", bytes, permit),
+        Ok((Err(error), _)) => refuse(StatusCode::BAD_REQUEST, "studio/take", error.to_string()),
         Err(_) => stopped(),
     }
 }
 
-/// Does the take again, and writes what it was.
-fn bake(copied: &Copied) -> Result<Vec<u8>, TakeError> {
+/// True for as long as somebody waits for an answer.
+struct Wanted(Arc<AtomicBool>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// What the recording of a take would hold.
+fn recorded_bytes(Copied { scene, timeline, take, .. }: &Copied) -> Option<usize> {
+    let model = &scene.model;
+    let surface = model.flesh().map_or(0, |flesh| flesh.surface.vertices.len());
+    let surface = surface + model.skin().map_or(0, |skin| skin.nodes());
+    let frame = 64 * model.bodies().len() + 24 * surface + 64;
+    usize::try_from(timeline.takes()[*take].end() + 1).ok()?.checked_mul(frame)
+}
+
+/// Does the take again while somebody wants it, and writes what it was.
+fn bake(copied: &Copied, wanted: &AtomicBool) -> Result<Vec<u8>, TakeError> {
     let Copied { scene, timeline, take, character, .. } = copied;
     let (model, settings) = (&scene.model, BakeSettings::default());
     let mut work = Work::new(model);
@@ -341,6 +553,9 @@ fn bake(copied: &Copied) -> Result<Vec<u8>, TakeError> {
     let mut moment = timeline.seek(model, *take, 0, &mut work)?;
     recording.add(model, &moment.input, &moment.state, None);
     while moment.step < timeline.takes()[*take].end() {
+        if !wanted.load(Ordering::Relaxed) {
+            return Ok(Vec::new()); // nobody reads it
+        }
         let outcome = timeline.advance(model, *take, &mut moment, &mut work)?;
         recording.add(model, &moment.input, &moment.state, Some(&outcome.report));
     }
@@ -363,19 +578,17 @@ async fn rig(State(desk): State<Arc<Desk>>) -> Response {
     ];
     match answer.await {
         Ok(Some(text)) => (headers, text).into_response(),
-        Ok(None) => {
-            let text = "the scene is no character of a file".to_owned();
-            (StatusCode::NOT_FOUND, refusal("studio/scene", text)).into_response()
-        }
+        Ok(None) => refuse(StatusCode::NOT_FOUND, "studio/scene", "the scene is no character of a file"),
         Err(_) => stopped(),
     }
 }
 
 async fn compare(State(desk): State<Arc<Desk>>, Path(takes): Path<(usize, usize)>) -> Response {
-    let Some(copied) = copy(&desk, Purpose::Look).await else { return stopped() };
-    match tokio::task::spawn_blocking(move || told_comparison(&copied, takes.into())).await {
-        Ok(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        Ok(Err(error)) => (StatusCode::BAD_REQUEST, refusal("studio/take", error.to_string())).into_response(),
+    let permit = turn(&desk.turns.compare).await;
+    let Some(copied) = copy(&desk).await else { return stopped() };
+    match tokio::task::spawn_blocking(move || (told_comparison(&copied, takes.into()), permit)).await {
+        Ok((Ok(text), _)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Ok((Err(error), _)) => refuse(StatusCode::BAD_REQUEST, "studio/take", error.to_string()),
         Err(_) => stopped(),
     }
 }
@@ -411,9 +624,17 @@ fn stopped() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the simulation has stopped: start supple again").into_response()
 }
 
-async fn socket(State(desk): State<Arc<Desk>>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
+async fn socket(State(desk): State<Arc<Desk>>, request: axum::extract::Request) -> Response {
     // Who still has to draw its first picture comes with its first message.
-    let later = query.as_deref() == Some("later");
+    let later = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "later"));
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut request.into_parts().0, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let Ok(permit) = desk.sockets.clone().try_acquire_owned() else {
+        let text = "there are too many pages and programs in this studio: close some";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
+    };
     // The write buffer is small on purpose: what a slow client has not taken is not kept for it.
     upgrade.max_message_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(move |socket| async move {
         let client = desk.clients.fetch_add(1, Ordering::Relaxed);
@@ -422,6 +643,7 @@ async fn socket(State(desk): State<Arc<Desk>>, RawQuery(query): RawQuery, upgrad
         }
         let _ = converse(socket, client, &desk).await;
         let _ = desk.commands.send(Command::Gone { client }).await;
+        drop(permit);
     })
 }
 
@@ -431,7 +653,7 @@ async fn converse(socket: WebSocket, client: u64, desk: &Desk) -> Result<(), Ove
     let (reply, replies) = mpsc::channel(32);
     tokio::select! {
         over = hear(incoming, client, desk, reply) => over,
-        over = tell(out, desk.published.clone(), replies) => over,
+        over = tell(out, desk.published.clone(), replies, desk.limits) => over,
     }
 }
 
@@ -440,7 +662,10 @@ async fn tell(
     mut out: SplitSink<WebSocket, Message>,
     mut published: Published,
     mut replies: mpsc::Receiver<String>,
+    limits: Limits,
 ) -> Result<(), Over> {
+    let mut asked = tokio::time::interval(limits.silence / 3);
+    asked.reset();
     let Published { scene, status, frame } = &mut published;
     scene.mark_changed();
     status.mark_changed();
@@ -451,9 +676,10 @@ async fn tell(
             Some(text) = replies.recv() => Message::Text(text.into()),
             changed = scene.changed() => { changed?; Message::Text(scene.borrow_and_update().clone()) }
             changed = status.changed() => { changed?; Message::Text(status.borrow_and_update().clone()) }
+            _ = asked.tick() => Message::Ping(Default::default()), // whoever is there answers
             changed = frame.changed() => { changed?; Message::Binary(frame.borrow_and_update().clone()) }
         };
-        tokio::time::timeout(PATIENCE, out.send(message)).await.map_err(|_| Over)??;
+        tokio::time::timeout(limits.patience, out.send(message)).await.map_err(|_| Over)??;
     }
 }
 
@@ -464,7 +690,7 @@ async fn hear(
     desk: &Desk,
     reply: mpsc::Sender<String>,
 ) -> Result<(), Over> {
-    while let Some(message) = incoming.next().await {
+    while let Some(message) = tokio::time::timeout(desk.limits.silence, incoming.next()).await.map_err(|_| Over)? {
         let refused = match message? {
             Message::Text(text) => match serde_json::from_str::<Request>(&text) {
                 Ok(request) => {
@@ -499,26 +725,4 @@ impl From<tokio::sync::watch::error::RecvError> for Over {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_pages_of_this_server_are_admitted() {
-        let ask = |host: &str, origin: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().unwrap());
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, origin.parse().unwrap());
-            }
-            admitted(&headers).is_ok()
-        };
-        assert!(ask("127.0.0.1:7411", Some("http://127.0.0.1:7411")));
-        assert!(ask("localhost:7411", Some("http://localhost:7411")));
-        assert!(ask("127.0.0.1:7411", None));
-        assert!(!ask("127.0.0.1:7411", Some("http://127.0.0.1:8000")));
-        assert!(!ask("127.0.0.1:7411", Some("https://example.org")));
-        assert!(!ask("127.0.0.1:7411", Some("null")));
-        assert!(!ask("example.org:7411", Some("http://example.org:7411")));
-        assert!(!ask("example.org", None));
-    }
-}
+mod tests;

@@ -13,9 +13,10 @@ mod tests;
 
 use crate::control::LevelTold;
 use crate::describe::{Dress, describe};
+use crate::disk::Disk;
 use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
-use crate::journal::{Folder, Journal, Orphan};
+use crate::journal::{self, Folder, Journal, Orphan, Takes};
 use crate::protocol::{
     self, Change, ContactsTold, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
 };
@@ -26,7 +27,7 @@ use shares::{Shares, Wish};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::contact::Penalty;
@@ -180,7 +181,9 @@ pub(crate) enum Command {
     /// A client is gone: its pulls end.
     Gone { client: u64 },
     /// A copy of the takes.
-    Copy(Purpose, oneshot::Sender<Copied>),
+    Copy(oneshot::Sender<Copied>),
+    /// A page holds the takes of a stage as they were at a revision. The answer: whether they are those of the present stage.
+    Saved { generation: u32, revision: u64, reply: oneshot::Sender<bool> },
     /// The rig of the character as a scene file; `None`: the scene is no character.
     Rig(oneshot::Sender<Option<String>>),
     /// A file replaces scene and takes.
@@ -192,15 +195,9 @@ pub(crate) enum Command {
     /// A mistake of our own.
     #[cfg(test)]
     Stumble,
-}
-
-/// What a copy is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It goes into a file: what it holds is safe.
-    Save,
-    /// It is only looked at.
-    Look,
+    /// Whether all that was done is in the journal.
+    #[cfg(test)]
+    AskSettled(oneshot::Sender<bool>),
 }
 
 /// A copy of the takes; it shares what does not change any more.
@@ -209,19 +206,24 @@ pub(crate) struct Copied {
     pub(crate) timeline: Timeline,
     pub(crate) take: usize,
     pub(crate) build: String,
+    /// Which takes these are, to be named when they are saved.
+    pub(crate) generation: u32,
+    pub(crate) revision: u64,
     /// The character whose nodes the motion belongs to.
     pub(crate) character: Option<Character>,
 }
 
-/// How a studio ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
-    /// Nothing was left to keep, or no journal was wanted.
-    Clean,
-    /// There were takes that had not been saved: the journal keeps them, and the next studio offers them.
-    Kept,
-    /// There were such takes, and the last of them could not be written to the journal.
-    Lost,
+/// What became of takes that were not saved when a studio ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// How many journals keep such takes: the next studio offers them.
+    pub kept: usize,
+    /// Files that such takes were written to, because the journal could not be.
+    pub elsewhere: Vec<PathBuf>,
+    /// How many scenes lost such takes: nothing could be written anywhere, or no journal was wanted.
+    pub lost: usize,
+    /// What the disk said.
+    pub trouble: Option<String>,
 }
 
 /// What a studio needs besides what it opens.
@@ -231,6 +233,34 @@ pub(crate) struct Desk {
     /// Where the journal goes; `None`: there is none.
     pub(crate) folder: Option<Folder>,
     pub(crate) orphans: Vec<Orphan>,
+    /// Folders for takes that the journal does not take.
+    pub(crate) rescue: Vec<PathBuf>,
+    pub(crate) disk: Disk,
+    /// How soon and how often the disk is tried again.
+    pub(crate) retry: (Duration, u32),
+    /// The journal is written this often.
+    pub(crate) journal_interval: Duration,
+    /// Told besides the page: the terminal.
+    pub(crate) teller: Teller,
+}
+
+/// Whom the studio tells what everyone should know, besides its pages.
+pub(crate) type Teller = Box<dyn Fn(&str) + Send>;
+
+impl Desk {
+    /// A studio that keeps no journal and tells its pages alone.
+    pub(crate) fn new(build: String) -> Desk {
+        Desk {
+            build,
+            folder: None,
+            orphans: Vec::new(),
+            rescue: Vec::new(),
+            disk: Disk::default(),
+            retry: journal::RETRY,
+            journal_interval: JOURNAL_INTERVAL,
+            teller: Box::new(|_| ()),
+        }
+    }
 }
 
 /// The latest of everything, for every client.
@@ -259,7 +289,12 @@ pub(crate) fn start(
         earlier: Vec::new(),
         later: Vec::new(),
         build: desk.build,
-        journal: desk.folder.map(Journal::start),
+        journal: desk.folder.map(|folder| Journal::start(folder, desk.retry)),
+        journal_interval: desk.journal_interval,
+        trouble: None,
+        rescue: desk.rescue,
+        disk: desk.disk,
+        teller: desk.teller,
         orphans: (0..).zip(desk.orphans).collect(),
         unwritten: true,
         watched: false,
@@ -291,6 +326,13 @@ struct Simulation {
     /// Names this program in takes.
     build: String,
     journal: Option<Journal>,
+    journal_interval: Duration,
+    /// Why the journal cannot be written, as told.
+    trouble: Option<String>,
+    /// Folders for takes that the journal does not take.
+    rescue: Vec<PathBuf>,
+    disk: Disk,
+    teller: Teller,
     /// Journals of sessions that did not finish, by the number under which they are offered.
     orphans: BTreeMap<u32, Orphan>,
     /// Something happened that the journal does not hold yet.
@@ -368,10 +410,16 @@ struct Stage {
     budget: Option<Budget>,
     /// What undoing the stage as a whole would undo, unless it is the opening of its scene.
     begun_by: Option<String>,
-    /// What was done by hand and has not been saved.
-    unsaved: Unsaved,
-    /// The number under which its journal was put aside with it.
-    put_aside: Option<u32>,
+    /// The number of its sheet in the journal.
+    sheet: u32,
+    /// What was done by hand.
+    by_hand: ByHand,
+    /// Counts what changes the takes: what is done by hand, and each step that is recorded.
+    revision: u64,
+    /// The revision that a page said it holds.
+    saved: u64,
+    /// Whether its sheet was kept when another stage took its place.
+    put_aside: bool,
     /// What is to be said when the scene is first shown.
     greeting: Option<String>,
     report: Report,
@@ -390,9 +438,9 @@ pub(crate) struct Pin {
     level: LevelTold,
 }
 
-/// What was done by hand and has not been saved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unsaved {
+/// What was done by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ByHand {
     Nothing,
     /// The bones of the character; a stage that goes on with them has them too.
     Rig,
@@ -437,8 +485,9 @@ impl Simulation {
         let mut shown = Instant::now();
         let mut pace = Pace::new(self.stage.now.state.time);
         loop {
-            // Waits for a command until the next step or piece of the journal is due; a paused run may wait for nothing else.
-            let next_write = (self.unwritten && self.journal.is_some()).then_some(write_due);
+            // Waits for a command until the next step is due or the journal has something to do or to tell; a paused run may wait for
+            // nothing else.
+            let next_write = (self.unwritten || !self.is_journal_settled()).then_some(write_due);
             let next_step = self.is_running().then_some(due);
             let first = match next_step.into_iter().chain(next_write).min() {
                 Some(next) => {
@@ -462,6 +511,11 @@ impl Simulation {
                     let _ = reply.send(self.close());
                     return;
                 }
+                #[cfg(test)]
+                if let Command::AskSettled(reply) = command {
+                    let _ = reply.send(!self.unwritten && self.is_journal_settled());
+                    continue;
+                }
                 self.obey(command);
                 heard = true;
                 self.unwritten = true;
@@ -473,9 +527,9 @@ impl Simulation {
             if heard && !self.playing {
                 self.publish_frame(); // a paused picture follows at once; a running one with its next step
             }
-            if self.unwritten && Instant::now() >= write_due {
+            if Instant::now() >= write_due && (self.unwritten || !self.is_journal_settled()) {
                 self.write_journal();
-                write_due = Instant::now() + JOURNAL_INTERVAL;
+                write_due = Instant::now() + self.journal_interval;
             }
             if self.is_running() && Instant::now() >= due {
                 self.advance();
@@ -502,7 +556,9 @@ impl Simulation {
 
     /// Does a step; one that fails pauses the run and tells why.
     fn advance(&mut self) {
+        let was_saved = self.stage.unsaved() == ByHand::Nothing;
         match self.stage.advance() {
+            Ok(Advanced::Usual) if was_saved && self.stage.unsaved() != ByHand::Nothing => self.publish_status(),
             Ok(Advanced::Usual) => {}
             Ok(Advanced::Differs) => self.tell_if_stored(),
             Ok(Advanced::Resumed | Advanced::Redirected) => self.publish_status(),
@@ -538,9 +594,15 @@ impl Simulation {
         match command {
             Command::Ask { client, request, reply } => {
                 self.watched = true;
-                match self.answer(client, request) {
-                    Ok(Told::Nothing) => {}
-                    Ok(Told::Status) => self.publish_status(),
+                let by_hand = request.is_by_hand();
+                let was_saved = self.stage.unsaved() == ByHand::Nothing;
+                let answer = self.answer(client, request);
+                if by_hand && answer.is_ok() {
+                    self.stage.touch(ByHand::Takes);
+                }
+                match answer {
+                    Ok(Told::Nothing) if !(by_hand && was_saved) => {}
+                    Ok(_) => self.publish_status(),
                     Err((code, message)) => {
                         let _ = reply.try_send(refusal(code, message)); // a client that does not read misses it
                     }
@@ -548,13 +610,26 @@ impl Simulation {
             }
             Command::Come => self.watched = true,
             Command::Gone { client } => self.stage.let_go(|(owner, _)| owner == client),
-            Command::Copy(purpose, reply) => {
-                let Stage { scene, timeline, take, dress, .. } = &self.stage;
-                let (scene, timeline, build) = (scene.clone(), timeline.clone(), self.build.clone());
-                let _ = reply.send(Copied { scene, timeline, take: *take, build, character: dress.character.clone() });
-                if purpose == Purpose::Save {
-                    self.stage.unsaved = Unsaved::Nothing;
+            Command::Copy(reply) => {
+                let Stage { scene, timeline, take, dress, generation, revision, .. } = &self.stage;
+                let _ = reply.send(Copied {
+                    scene: scene.clone(),
+                    timeline: timeline.clone(),
+                    take: *take,
+                    build: self.build.clone(),
+                    generation: *generation,
+                    revision: *revision,
+                    character: dress.character.clone(),
+                });
+            }
+            Command::Saved { generation, revision, reply } => {
+                let stage = &mut self.stage;
+                let present = stage.generation == generation;
+                if present {
+                    stage.saved = stage.saved.max(revision);
+                    self.publish_status();
                 }
+                let _ = reply.send(present);
             }
             Command::Rig(reply) => {
                 let character = self.stage.dress.character.as_ref();
@@ -573,6 +648,8 @@ impl Simulation {
             Command::Close(_) => unreachable!("heard before"),
             #[cfg(test)]
             Command::Stumble => panic!("as the test asks"),
+            #[cfg(test)]
+            Command::AskSettled(_) => unreachable!("heard before"),
         }
     }
 
@@ -618,7 +695,7 @@ impl Simulation {
         let opening = Opening::of_file(Made { recipe, imported: file, character: Some(character) });
         self.open(opening).map_err(|(_, text)| ("studio/value", text))?;
         self.playing = playing;
-        self.stage.unsaved = Unsaved::Rig;
+        self.stage.touch(ByHand::Rig);
         (self.stage.hold, self.stage.script, self.stage.pins) = (hold, script, pins);
         self.stage.begun_by = Some(format!("change of {bone}"));
         Ok(())
@@ -626,9 +703,6 @@ impl Simulation {
 
     fn answer(&mut self, client: u64, request: Request) -> Result<Told, Refused> {
         let bad = |what: String| Err(("studio/value", what));
-        if request.is_by_hand() {
-            self.stage.unsaved = Unsaved::Takes;
-        }
         match request {
             Request::Play => self.playing = true,
             Request::Pause => self.playing = false,
@@ -730,6 +804,8 @@ impl Simulation {
             stored: stage.stored.as_deref(),
             undo,
             redo,
+            unsaved: stage.unsaved() != ByHand::Nothing,
+            journal_trouble: self.trouble.as_deref(),
             journals: self.journals_told(),
             doctor: self.doctor_told(),
             bytes: stage.timeline.bytes(),
@@ -874,8 +950,11 @@ impl Stage {
             moved_by: posing::moving_solver(&scene),
             budget: None,
             begun_by: None,
-            unsaved: Unsaved::Nothing,
-            put_aside: None,
+            sheet: generation,
+            by_hand: ByHand::Nothing,
+            revision: 0,
+            saved: 0,
+            put_aside: false,
             greeting,
             report: Report::default(),
             step_micros: 0.0,
@@ -947,7 +1026,19 @@ impl Stage {
         self.note_shares();
         self.move_pokes();
         self.timeline.record(self.take, &self.now.input, &self.now.state);
+        self.revision += 1;
         Ok(advanced)
+    }
+
+    /// Something was done by hand.
+    fn touch(&mut self, what: ByHand) {
+        self.by_hand = self.by_hand.max(what);
+        self.revision += 1;
+    }
+
+    /// What was done by hand, and is not saved with all that was recorded since.
+    fn unsaved(&self) -> ByHand {
+        if self.revision > self.saved { self.by_hand } else { ByHand::Nothing }
     }
 
     /// What to tell of a step that failed; the body it names is marked.

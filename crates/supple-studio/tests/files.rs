@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Client, ask, find_unfinished, folder, journals, paused, run, saved};
+use common::{Client, address_of, ask, find_unfinished, folder, journals, paused, run, saved, settings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Scene, Work};
 use supple_assets::{BakeSettings, Files, Made, Recipe, Recording, TakesFrom, bake_scene};
-use supple_studio::Opening;
+use supple_studio::{Opening, Settings};
 
 /// A leg that hangs, its thigh of this mass.
 fn leg(mass: f64, toes: usize) -> String {
@@ -54,7 +54,8 @@ fn assert_done_again(file: &TakeFile) {
 
 /// Opens takes in a studio that shows something else.
 async fn reopened(bytes: &[u8], files: Files) -> (u16, String, Value) {
-    let (address, _task) = common::run_with(Opening::scene("pendulum").unwrap(), "test", None, files);
+    let (address, _task) =
+        common::run_with(Opening::scene("pendulum").unwrap(), Settings { files, ..settings("test", None) });
     let mut client = Client::connect(&address).await;
     let before = client.told("status").await["generation"].clone();
     let (status, answer) = ask(&address, "POST", "/take", bytes).await;
@@ -137,7 +138,7 @@ async fn a_journal_of_a_file_is_recovered() {
     std::fs::rename(&path, models.join("away.xml")).unwrap();
     let studio = find_unfinished(&folder).await;
     assert_eq!(studio.unfinished()[0].scene, "leg.xml");
-    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = address_of(&studio);
     let task = tokio::spawn(async { studio.run().await.unwrap() });
     let mut client = Client::connect(&address).await;
     let offered = client.told("status").await["journals"][0]["journal"].clone();
@@ -182,7 +183,7 @@ async fn a_dropped_character_with_changed_bones_is_recovered() {
     // One journal, of the last rig: that before was only on the way to it.
     let studio = find_unfinished(&folder).await;
     assert_eq!(studio.unfinished().iter().map(|line| line.scene.as_str()).collect::<Vec<_>>(), ["character.glb"]);
-    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = address_of(&studio);
     let task = tokio::spawn(async { studio.run().await.unwrap() });
     let mut client = Client::connect(&address).await;
     let offered = client.told("status").await["journals"][0]["journal"].clone();

@@ -2,12 +2,15 @@
 
 mod common;
 
-use common::{Client, ask, find_unfinished, folder, journal_where, journals_become, paused, run, saved, seek, start};
+use common::{
+    Client, address_of, ask, delivered, find_unfinished, folder, journal_where, journals, journals_become, paused, run,
+    save, saved, seek, settings, start,
+};
 use serde_json::{Value, json};
 use supple::timeline::file::{self, TakeFile};
 use supple::timeline::{Fork, Playback};
 use supple::{Scene, Work};
-use supple_studio::{Opening, Settings, Studio};
+use supple_studio::{Opening, Studio};
 
 /// Every step of every take of a file, done again from the start of the scene, has the recorded hash.
 fn assert_done_again(file: &TakeFile) {
@@ -240,9 +243,7 @@ async fn the_journal_follows_and_a_clean_end_leaves_none() {
     client.frame_where(|frame| frame.step() > 30).await;
     journal_where(&folder, |file| file.timeline.takes()[0].end() > 30).await;
     // Another studio in the same folder takes nobody's journal for its own.
-    let settings =
-        || Settings { port: Some(0), build: "test".into(), journal: Some(folder.clone()), ..Settings::default() };
-    let second = Studio::bind(Opening::scene("hand").unwrap(), settings()).unwrap();
+    let second = Studio::bind(Opening::scene("hand").unwrap(), settings("test", Some(&folder))).unwrap();
     assert!(second.unfinished().is_empty());
     drop(second);
     // Another scene replaces what it holds.
@@ -302,7 +303,7 @@ async fn what_was_recovered_outlives_an_end_at_once() {
     for other in [None, Some("hand")] {
         let studio = find_unfinished(&folder).await;
         assert_eq!(studio.unfinished().len(), 1);
-        let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let address = address_of(&studio);
         let task = tokio::spawn(async { studio.run().await.unwrap() });
         let mut client = Client::connect(&address).await;
         let offered = client.told("status").await["journals"].clone();
@@ -341,7 +342,7 @@ async fn an_unfinished_session_is_offered_recovered_or_discarded() {
     let studio = find_unfinished(&folder).await;
     let session = &studio.unfinished()[0];
     assert_eq!((session.scene.as_str(), session.takes, session.steps), ("robot", 2, 80));
-    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = address_of(&studio);
     let task = tokio::spawn(async { studio.run().await.unwrap() });
     let mut client = Client::connect(&address).await;
     let offered = client.told("status").await["journals"].clone();
@@ -368,7 +369,7 @@ async fn an_unfinished_session_is_offered_recovered_or_discarded() {
 
     // And once more, to be discarded.
     let studio = find_unfinished(&folder).await;
-    let address = studio.address().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = address_of(&studio);
     tokio::spawn(async { studio.run().await.unwrap() });
     let mut client = Client::connect(&address).await;
     let offered = client.told("status").await["journals"].clone();
@@ -377,5 +378,105 @@ async fn an_unfinished_session_is_offered_recovered_or_discarded() {
     journal_where(&folder, |file| file.timeline.scene() == "pendulum").await;
     journals_become(&folder, 1).await;
     assert!(folder.join("my.journal").exists());
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// A studio with a take made by hand, of which a journal is on disk.
+async fn made_by_hand(folder: &std::path::Path) -> (String, tokio::task::JoinHandle<()>, Client) {
+    let (address, task) = run(Opening::scene("robot").unwrap(), "test", Some(folder));
+    let (mut client, _) = paused(&address, 20).await;
+    client.say(json!({"type": "rename", "take": 0, "name": "mine"})).await;
+    client.status_where(|status| status["takes"][0]["name"] == "mine" && status["unsaved"] == true).await;
+    journal_where(folder, |file| file.timeline.takes()[0].name == "mine").await;
+    (address, task, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_are_saved_when_a_page_says_that_it_holds_them() {
+    let folder = folder("word");
+    let (address, task, mut client) = made_by_hand(&folder).await;
+    // That they were sent saves nothing, and neither does a wrong word.
+    let (bytes, word) = delivered(&address).await;
+    assert_eq!(file::read(&bytes).unwrap().timeline.takes()[0].name, "mine");
+    for (key, wrong) in [("id", json!(99)), ("bytes", json!(bytes.len() - 1)), ("hash", json!("00000000"))] {
+        let mut other = word.clone();
+        other[key] = wrong;
+        let (status, said) = ask(&address, "POST", "/saved", other.to_string().as_bytes()).await;
+        assert!(status == 409 && String::from_utf8_lossy(&said).contains("studio/saved"), "{key}: {status}");
+    }
+    assert_eq!(ask(&address, "POST", "/saved", b"yes").await.0, 400);
+    assert_eq!(ask(&address, "POST", "/saved", &[b' '; 2000]).await.0, 413);
+    client.say(json!({"type": "pause"})).await;
+    assert_eq!(client.told("status").await["unsaved"], true);
+    // The right one does.
+    let (status, _) = ask(&address, "POST", "/saved", word.to_string().as_bytes()).await;
+    assert_eq!(status, 204);
+    client.status_where(|status| status["unsaved"] == false).await;
+    drop(client);
+    task.abort();
+    journals_become(&folder, 0).await;
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_that_were_only_sent_outlive_the_end() {
+    let folder = folder("sent");
+    let (address, task, client) = made_by_hand(&folder).await;
+    delivered(&address).await;
+    drop(client);
+    task.abort();
+    assert_eq!(find_unfinished(&folder).await.unfinished()[0].scene, "robot");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_word_does_not_cover_what_was_recorded_since() {
+    let folder = folder("old-word");
+    let (address, task, mut client) = made_by_hand(&folder).await;
+    let (_, word) = delivered(&address).await;
+    client.say(json!({"type": "step", "count": 10})).await;
+    let end = client.frame_where(|frame| frame.step() >= 30).await.step();
+    assert_eq!(ask(&address, "POST", "/saved", word.to_string().as_bytes()).await.0, 204);
+    assert_eq!(client.status_where(|_| true).await["unsaved"], true, "ten steps more than were sent");
+    // Saved to the last step, and then a step more: that is told at once.
+    save(&address).await;
+    client.status_where(|status| status["unsaved"] == false).await;
+    client.say(json!({"type": "step"})).await;
+    client.status_where(|status| status["unsaved"] == true).await;
+    // Another scene is open: the word comes too late, and the journal stays.
+    let (_, word) = delivered(&address).await;
+    client.say(json!({"type": "open", "scene": "pendulum"})).await;
+    client.status_where(|status| status["undo"] == "open pendulum").await;
+    assert_eq!(ask(&address, "POST", "/saved", word.to_string().as_bytes()).await.0, 409);
+    drop(client);
+    task.abort();
+    let studio = find_unfinished(&folder).await;
+    assert_eq!((studio.unfinished()[0].scene.as_str(), studio.unfinished()[0].steps), ("robot", u64::from(end) + 1));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_whose_folder_is_removed_is_written_again() {
+    let folder = folder("removed");
+    let (_, task, mut client) = made_by_hand(&folder).await;
+    std::fs::remove_dir_all(&folder).unwrap();
+    client.say(json!({"type": "step", "count": 10})).await;
+    // All of it, not only what is new.
+    journal_where(&folder, |file| file.timeline.takes()[0].end() >= 30).await;
+    // While a file is in its place nothing can be written: that is told; with the folder back all is there.
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, b"").unwrap();
+    client.say(json!({"type": "step", "count": 10})).await;
+    let status = client.status_where(|status| status["journal_trouble"] != Value::Null).await;
+    let text = status["notice"]["text"].as_str().unwrap();
+    assert!(status["notice"]["level"] == "error" && text.contains("keeps trying"), "{text}");
+    std::fs::remove_file(&folder).unwrap();
+    journal_where(&folder, |file| file.timeline.takes()[0].end() >= 40).await;
+    let status = client.status_where(|status| status["journal_trouble"] == Value::Null).await;
+    assert!(status["notice"]["text"].as_str().unwrap().contains("written again"), "{status}");
+    assert_eq!(journals(&folder).len(), 1);
+    drop(client);
+    task.abort();
+    assert_eq!(find_unfinished(&folder).await.unfinished().len(), 1);
     let _ = std::fs::remove_dir_all(&folder);
 }

@@ -43,8 +43,7 @@ impl Simulation {
 
     /// Another stage takes the place of the present one, which can be brought back by undoing.
     pub(super) fn put_aside(&mut self, stage: Stage) {
-        self.leave_stage(stage.recipe.goes_on_from(&self.stage.recipe));
-        let mut before = std::mem::replace(&mut self.stage, stage);
+        let mut before = self.change_stage(stage);
         let lost = before.history.drop_undone();
         before.timeline.forget(&lost);
         self.later.clear();
@@ -54,25 +53,28 @@ impl Simulation {
         while self.earlier.len() > count || held(&self.earlier) > bytes {
             self.earlier.remove(0);
         }
-        self.unwritten = true;
     }
 
-    /// Another stage is to take the place of the present one, whose journal is kept if it holds what was not saved. `carried`: the other one has
-    /// its bones as they were changed.
-    fn leave_stage(&mut self, carried: bool) {
-        let Some(journal) = &mut self.journal else { return };
-        let Stage { timeline, take, unsaved, generation, put_aside, .. } = &mut self.stage;
-        let kept = match unsaved {
-            Unsaved::Nothing => false,
-            Unsaved::Rig => !carried,
-            Unsaved::Takes => true,
+    /// Another stage takes the place of the present one, whose journal is kept if it holds what was not saved.
+    fn change_stage(&mut self, stage: Stage) -> Stage {
+        let mut before = std::mem::replace(&mut self.stage, stage);
+        self.stage.put_aside = false;
+        before.put_aside = match before.unsaved() {
+            ByHand::Nothing => false,
+            // The next one may have its bones as they were changed.
+            ByHand::Rig => !self.stage.recipe.goes_on_from(&before.recipe),
+            ByHand::Takes => true,
         };
-        if kept {
-            journal.put_aside(*generation, timeline, *take, &self.build);
-            *put_aside = Some(*generation);
-        } else {
-            journal.begin_anew();
+        if let Some(journal) = &self.journal {
+            journal.hold(self.stage.sheet, self.stage.takes(&self.build));
+            if before.put_aside {
+                journal.hold(before.sheet, before.takes(&self.build));
+            } else {
+                journal.let_go(before.sheet, Some(self.stage.sheet));
+            }
         }
+        self.unwritten = true;
+        before
     }
 
     /// What undo and redo would do.
@@ -86,7 +88,7 @@ impl Simulation {
 
     pub(super) fn undo(&mut self) -> Result<(), Refused> {
         if let Some(edit) = self.stage.history.pop_done() {
-            self.stage.unsaved = Unsaved::Takes;
+            self.stage.touch(ByHand::Takes);
             if self.stage.revert(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
@@ -101,7 +103,7 @@ impl Simulation {
 
     pub(super) fn redo(&mut self) -> Result<(), Refused> {
         if let Some(edit) = self.stage.history.pop_undone() {
-            self.stage.unsaved = Unsaved::Takes;
+            self.stage.touch(ByHand::Takes);
             if self.stage.repeat(edit)? == Moved::Elsewhere {
                 self.playing = false;
             }
@@ -120,40 +122,66 @@ impl Simulation {
         stage.generation = self.generations;
         stage.let_go(|_| true);
         self.playing = false;
-        self.leave_stage(stage.recipe.goes_on_from(&self.stage.recipe));
-        let before = std::mem::replace(&mut self.stage, stage);
-        if let (Some(number), Some(journal)) = (self.stage.put_aside.take(), &mut self.journal) {
-            journal.take_up(number);
-        }
-        self.unwritten = true;
+        let before = self.change_stage(stage);
         self.publish_all();
         before
     }
 
-    /// Hands what is new to the journal.
+    /// Hands what is new to the journal, and tells when that begins or ceases to fail.
     pub(super) fn write_journal(&mut self) {
-        let Some(journal) = &mut self.journal else { return self.unwritten = false };
-        if let Some(trouble) = journal.trouble() {
-            self.journal = None;
-            self.unwritten = false;
-            let text = format!("The journal cannot be written ({trouble}): save what you want to keep.");
-            return self.tell("error", text);
+        let unwritten = std::mem::replace(&mut self.unwritten, false);
+        let Some(journal) = &self.journal else { return };
+        if unwritten {
+            journal.hold(self.stage.sheet, self.stage.takes(&self.build));
         }
-        let Stage { timeline, take, .. } = &self.stage;
-        self.unwritten = !journal.keep(timeline, *take, &self.build);
+        let trouble = journal.trouble();
+        if trouble == self.trouble {
+            return;
+        }
+        let (level, text) = match &trouble {
+            Some(trouble) => {
+                let text = format!(
+                    "The journal cannot be written ({trouble}). What is recorded is in memory alone: save what you want to keep. \
+                     supple keeps trying."
+                );
+                ("error", text)
+            }
+            None => ("info", "The journal is written again, with all that was recorded meanwhile.".to_owned()),
+        };
+        self.trouble = trouble;
+        (self.teller)(&text);
+        self.tell(level, text);
     }
 
-    /// Ends the journal: it is kept when it holds something made by hand that was not saved.
+    /// Whether the journal holds all that was handed over, and what it has to tell is told.
+    pub(super) fn is_journal_settled(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.is_settled() && self.trouble.is_none())
+    }
+
+    /// Ends the journal, which keeps what was made by hand and not saved; what it cannot keep is written elsewhere.
     pub(super) fn close(&mut self) -> Closed {
-        let Some(journal) = self.journal.take() else { return Closed::Clean };
-        let Stage { timeline, take, unsaved, .. } = &self.stage;
-        let kept = (*unsaved != Unsaved::Nothing).then_some((timeline, *take, &*self.build));
-        let others = self.earlier.iter().chain(&self.later).any(|stage| stage.put_aside.is_some());
-        match (kept.is_some() || others, journal.end(kept)) {
-            (false, _) => Closed::Clean,
-            (true, true) => Closed::Kept,
-            (true, false) => Closed::Lost,
+        let aside = self.earlier.iter().chain(&self.later).filter(|stage| stage.put_aside);
+        let present = (self.stage.unsaved() != ByHand::Nothing).then_some(&self.stage);
+        let unsaved = present.into_iter().chain(aside).map(|stage| (stage.sheet, stage.takes(&self.build)));
+        let (kept, unwritten, trouble) = match self.journal.take() {
+            None => (0, unsaved.map(|(_, takes)| Arc::new(takes)).collect(), None),
+            Some(journal) => {
+                unsaved.for_each(|(sheet, takes)| journal.hold(sheet, takes));
+                if present.is_none() {
+                    journal.let_go(self.stage.sheet, None);
+                }
+                let journal::Ended { kept, unwritten, trouble } = journal.end();
+                (kept, unwritten, trouble)
+            }
+        };
+        let mut closed = Closed { kept, trouble, ..Closed::default() };
+        for takes in unwritten {
+            match journal::rescue(&self.disk, &self.rescue, &takes) {
+                Some(path) => closed.elsewhere.push(path),
+                None => closed.lost += 1,
+            }
         }
+        closed
     }
 
     pub(super) fn journals_told(&self) -> Vec<JournalLine<'_>> {
@@ -182,10 +210,10 @@ impl Simulation {
         let opening =
             Opening::of(file, &Files::default(), TakesFrom::Journal).map_err(|(_, text)| ("studio/journal", text))?;
         self.open(opening).map_err(|(_, text)| ("studio/journal", text))?;
-        self.stage.unsaved = Unsaved::Takes; // it was never saved
+        self.stage.touch(ByHand::Takes); // it was never saved
         let orphan = self.orphans.remove(&journal).expect("it was just read");
-        if let Some(journal) = &mut self.journal {
-            journal.take_over(orphan);
+        if let Some(journal) = &self.journal {
+            journal.take_over(self.stage.sheet, self.stage.takes(&self.build), orphan);
         } // without a journal of our own it stays where it is
         Ok(())
     }
@@ -201,6 +229,11 @@ fn missing(journal: u32) -> Refused {
 }
 
 impl Stage {
+    /// A copy of the takes for the journal.
+    pub(super) fn takes(&self, build: &str) -> Takes {
+        Takes { timeline: self.timeline.clone(), take: self.take, build: build.to_owned() }
+    }
+
     /// Goes to a step of a take.
     pub(super) fn seek(&mut self, take: usize, step: u64) -> Result<(), Refused> {
         self.go_to(take, step).map_err(|error| refused(&error))

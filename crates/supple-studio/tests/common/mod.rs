@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use supple::timeline::file::{self, TakeFile};
-use supple_assets::Files;
 use supple_studio::{Opening, Settings, Studio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,51 +15,108 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a studio without a journal; returns its `127.0.0.1:port`.
+/// Where a studio listens: `127.0.0.1:port`.
+pub(crate) fn host(address: &str) -> &str {
+    address.split_once('/').unwrap().0
+}
+
+/// The key that lets in.
+pub(crate) fn key(address: &str) -> &str {
+    address.split_once("key=").unwrap().1
+}
+
+/// The address of a studio as these tests write it: `127.0.0.1:port/?key=…`.
+pub(crate) fn address_of(studio: &Studio) -> String {
+    studio.address().unwrap().trim_start_matches("http://").to_owned()
+}
+
+/// A studio at a free port, without a journal unless a folder for it is given.
+pub(crate) fn settings(build: &str, journal: Option<&Path>) -> Settings {
+    Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned), ..Settings::default() }
+}
+
+/// Starts a studio without a journal; returns its address.
 pub(crate) fn start(scene: &str) -> String {
     run(Opening::scene(scene).unwrap(), "test", None).0
 }
 
-/// Starts a studio; returns its `127.0.0.1:port` and the task that ends it when it is aborted.
+/// Starts a studio; returns its address and the task that ends it when it is aborted.
 pub(crate) fn run(opening: Opening, build: &str, journal: Option<&Path>) -> (String, tokio::task::JoinHandle<()>) {
-    run_with(opening, build, journal, Files::default())
+    run_with(opening, settings(build, journal))
 }
 
-/// The same, where takes that are sent may open files.
-pub(crate) fn run_with(
-    opening: Opening,
-    build: &str,
-    journal: Option<&Path>,
-    files: Files,
-) -> (String, tokio::task::JoinHandle<()>) {
-    let settings = Settings { port: Some(0), build: build.into(), journal: journal.map(Path::to_owned), files };
+pub(crate) fn run_with(opening: Opening, settings: Settings) -> (String, tokio::task::JoinHandle<()>) {
     let studio = Studio::bind(opening, settings).unwrap();
-    let address = studio.address().unwrap();
-    let task = tokio::spawn(async { studio.run().await.unwrap() });
-    (address.trim_start_matches("http://").trim_end_matches('/').to_owned(), task)
+    let address = address_of(&studio);
+    (address, tokio::spawn(async { studio.run().await.unwrap() }))
 }
 
-/// Asks by HTTP; returns status and body.
+/// Asks by HTTP, with the key; returns status and body.
 pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let length = body.len();
+    let (status, _, body) =
+        ask_with(address, method, path, &format!("Authorization: Bearer {}\r\n", key(address)), body).await;
+    (status, body)
+}
+
+/// Asks by HTTP with these lines in its head; returns status, head and body.
+pub(crate) async fn ask_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    lines: &str,
+    body: &[u8],
+) -> (u16, String, Vec<u8>) {
+    let (host, length) = (host(address), body.len());
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let host = if lines.contains("Host:") { String::new() } else { format!("Host: {host}\r\n") };
     let head =
-        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        format!("{method} {path} HTTP/1.1\r\n{host}{lines}Connection: close\r\nContent-Length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    stream.write_all(body).await.unwrap();
+    let _ = stream.write_all(body).await; // who is refused may not read it
+    answer(stream).await
+}
+
+/// The answer that comes on a connection, which is then closed.
+pub(crate) async fn answer(mut stream: TcpStream) -> (u16, String, Vec<u8>) {
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an answer comes in time");
+    let Some(end) = answer.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return (0, String::from_utf8_lossy(&answer).into_owned(), Vec::new());
+    };
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer[end + 4..].to_vec())
+    (status, head, answer[end + 4..].to_vec())
+}
+
+/// What a page says that holds these takes, as told by the head of the answer.
+pub(crate) fn word(head: &str, bytes: &[u8]) -> Value {
+    let id = head.lines().find_map(|line| line.strip_prefix("x-take-id: ")).unwrap().parse::<u64>().unwrap();
+    let hash = bytes.iter().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    json!({"id": id, "bytes": bytes.len(), "hash": format!("{hash:08x}")})
+}
+
+/// Takes and the word that they are held, which was not said yet.
+pub(crate) async fn delivered(address: &str) -> (Vec<u8>, Value) {
+    let bearer = format!("Authorization: Bearer {}\r\n", key(address));
+    let (status, head, bytes) = ask_with(address, "GET", "/take", &bearer, b"").await;
+    assert_eq!(status, 200);
+    let word = word(&head, &bytes);
+    (bytes, word)
+}
+
+/// Saves the takes as the page does, to the last word; returns the file.
+pub(crate) async fn save(address: &str) -> Vec<u8> {
+    let (bytes, word) = delivered(address).await;
+    let (status, said) = ask(address, "POST", "/saved", word.to_string().as_bytes()).await;
+    assert_eq!(status, 204, "{}", String::from_utf8_lossy(&said));
+    bytes
 }
 
 pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
     pub(crate) async fn connect(address: &str) -> Client {
-        Client(connect_async(format!("ws://{address}/socket")).await.unwrap().0)
+        Client(connect_async(format!("ws://{}/socket?key={}", host(address), key(address))).await.unwrap().0)
     }
 
     pub(crate) async fn say(&mut self, message: Value) {
@@ -165,14 +221,12 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 pub(crate) fn journals(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|e| e == "journal") && !path.ends_with("my.journal")).collect()
 }
 
 pub(crate) async fn saved(address: &str) -> TakeFile {
-    let (status, bytes) = ask(address, "GET", "/take", b"").await;
-    assert_eq!(status, 200);
-    file::read(&bytes).unwrap()
+    file::read(&save(address).await).unwrap()
 }
 
 /// Connects, pauses and does steps; returns the step that it stands at, too.
@@ -200,9 +254,7 @@ pub(crate) async fn journals_become(folder: &Path, count: usize) {
 pub(crate) async fn find_unfinished(folder: &Path) -> Studio {
     let start = Instant::now();
     loop {
-        let settings =
-            Settings { port: Some(0), build: "test".into(), journal: Some(folder.to_owned()), ..Settings::default() };
-        let studio = Studio::bind(Opening::scene("pendulum").unwrap(), settings).unwrap();
+        let studio = Studio::bind(Opening::scene("pendulum").unwrap(), settings("test", Some(folder))).unwrap();
         if !studio.unfinished().is_empty() {
             return studio;
         }
@@ -221,7 +273,7 @@ pub(crate) async fn journal_where(folder: &Path, holds: impl Fn(&TakeFile) -> bo
     let start = Instant::now();
     loop {
         for path in journals(folder) {
-            if let Ok(recovered) = file::recover(&std::fs::read(path).unwrap())
+            if let Ok(recovered) = file::recover(&std::fs::read(path).unwrap_or_default())
                 && holds(&recovered.file)
             {
                 return recovered.file;

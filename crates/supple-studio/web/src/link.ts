@@ -1,5 +1,6 @@
 // The WebSocket to the server: it is opened again when it breaks.
 
+import { reasonOf } from "./keep";
 import { decodeFrame, type ErrorMessage, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 
 export interface Listener {
@@ -8,6 +9,8 @@ export interface Listener {
   frame(frame: MovingFrame): void;
   error(message: ErrorMessage): void;
   connected(yes: boolean): void;
+  /** The server is there and does not let this page in, for this reason; null: it does. */
+  locked(why: string | null): void;
 }
 
 export class Link {
@@ -26,9 +29,13 @@ export class Link {
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
-    socket.onopen = () => this.listener.connected(true);
+    socket.onopen = () => {
+      this.listener.connected(true);
+      this.listener.locked(null);
+    };
     socket.onclose = () => {
       this.listener.connected(false);
+      void this.askWhy();
       setTimeout(() => this.connect(), 1000);
     };
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
@@ -43,5 +50,15 @@ export class Link {
       else if (message.type === "error") this.listener.error(message);
     };
     this.socket = socket;
+  }
+
+  /** A socket does not say why it is refused; the same request without one does. */
+  private async askWhy(): Promise<void> {
+    try {
+      const answer = await fetch("socket");
+      this.listener.locked(answer.status === 403 ? await reasonOf(answer) : null);
+    } catch {
+      this.listener.locked(null); // nobody is there
+    }
   }
 }

@@ -99,6 +99,11 @@ const link: Link = new Link({
     if (yes && offline) panel.notify("Connected again.", "info");
     offline = !yes;
   },
+  locked(why) {
+    const note = document.getElementById("locked") as HTMLElement;
+    note.hidden = why === null;
+    note.textContent = why === null ? "" : `supple does not let this page in: ${why}.`;
+  },
 });
 
 const panel: Panel = new Panel({

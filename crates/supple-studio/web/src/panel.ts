@@ -1,6 +1,7 @@
 // The controls around the picture. Each control sends a message; what it shows comes back with the status.
 
 import { acceptFiles } from "./drop";
+import { keep, reasonOf } from "./keep";
 import type { Heat } from "./heat";
 import type { Instruments } from "./instruments";
 import { figure } from "./plots";
@@ -498,6 +499,12 @@ export class Panel {
         file.click();
       }
     });
+    for (const link of document.querySelectorAll<HTMLAnchorElement>("a[download]")) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        void keep(link.href, (words) => this.notify(words, "error"));
+      });
+    }
     acceptFiles(
       (dropped) => void this.load(dropped),
       (words) => this.notify(words, "error"),
@@ -507,15 +514,7 @@ export class Panel {
   private async load(file: File): Promise<void> {
     const name = file.name.replace(/[^\x20-\x7e]/g, "_");
     const answer = await fetch("take", { method: "POST", body: file, headers: { "x-file-name": name } });
-    if (answer.ok) return;
-    const text = await answer.text();
-    let reason = text;
-    try {
-      reason = (JSON.parse(text) as { message: string }).message;
-    } catch {
-      // not one of our refusals: shown as it is
-    }
-    this.notify(`${file.name}: ${reason}`, "error");
+    if (!answer.ok) this.notify(`${file.name}: ${await reasonOf(answer)}`, "error");
   }
 
   private layerChanged(box: HTMLInputElement): void {

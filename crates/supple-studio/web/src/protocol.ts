@@ -256,6 +256,10 @@ export interface StatusMessage {
   /** What would be undone and done again. */
   undo: string | null;
   redo: string | null;
+  /** Something was done by hand that no page holds, or something was recorded since. */
+  unsaved: boolean;
+  /** Why the journal cannot be written at present. */
+  journal_trouble: string | null;
   /** Sessions that did not finish. */
   journals: JournalLine[];
   bytes: number;

@@ -54,6 +54,12 @@ export class Takes {
     const stored = element("stored");
     stored.hidden = status.stored === null;
     stored.textContent = `Shown as it was stored: ${status.stored}. What is computed from it may differ.`;
+    const trouble = element("journal-trouble");
+    trouble.hidden = status.journal_trouble === null;
+    trouble.textContent = `The journal cannot be written: ${status.journal_trouble}. Save what you want to keep.`;
+    const save = element("save-take");
+    save.classList.toggle("unsaved", status.unsaved);
+    save.title = status.unsaved ? "All takes as one file. Something was not saved yet." : "All takes as one file";
     if (this.other() === null) {
       this.comparison = null;
       this.wanted = { takes: "", ends: "" };

@@ -12,12 +12,16 @@ const PATIENCE = Number(process.env.PATIENCE ?? 90_000);
 const built = fileURLToPath(new URL("../../../../target/release/supple", import.meta.url));
 export const binary = process.env.SUPPLE ?? built;
 
-/** Starts `supple view SCENE` at a free port; without a journal, unless a folder for it is given. */
-export async function serve(scene, journal = null) {
+/** By host, the addresses that studios printed, with their keys. */
+const printed = new Map();
+
+/** Starts `supple view SCENE` at a free port; without a journal, unless a folder for it is given. `address` is without the key, which `visit` adds. */
+export async function serve(scene, journal = null, words = []) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: build it with cargo build --release, or set SUPPLE`);
   const keep = journal ? ["--journal", journal] : ["--no-journal"];
-  const child = spawn(binary, ["view", scene, "--no-open", "--port", "0", ...keep], { stdio: ["ignore", "pipe", "inherit"] });
-  const address = await new Promise((resolve, reject) => {
+  const call = ["view", scene, "--no-open", "--port", "0", ...keep, ...words];
+  const child = spawn(binary, call, { stdio: ["ignore", "pipe", "inherit"] });
+  const line = await new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`supple ended with ${code}`)));
     child.stdout.once("data", (data) => resolve(String(data).trim()));
   });
@@ -27,16 +31,18 @@ export async function serve(scene, journal = null) {
       child.once("exit", resolve);
       child.kill(signal);
     });
-  return { address, stop: () => child.kill(), interrupt: () => end("SIGINT"), crash: () => end("SIGKILL") };
+  const { host, origin } = new URL(line);
+  printed.set(host, line);
+  return { address: `${origin}/`, printed: line, stop: () => child.kill(), interrupt: () => end("SIGINT"), crash: () => end("SIGKILL") };
 }
 
-export async function browse() {
+export async function browse(words = []) {
   const paths = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
   const executablePath = paths.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error("no Chromium found: install it, or set CHROMIUM");
   return chromium.launch({
     executablePath,
-    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"],
+    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage", ...words],
   });
 }
 
@@ -49,7 +55,8 @@ export async function visit(browser, address, options = {}) {
   page.on("console", (message) => {
     if (message.type() === "error") page.problems.push(message.text());
   });
-  await page.goto(address);
+  const { host, search } = new URL(address);
+  await page.goto(printed.has(host) ? printed.get(host) + search.replace("?", "&") : address);
   await until(page, () => window.supple?.frame && window.supple.frames > 0);
   return page;
 }
