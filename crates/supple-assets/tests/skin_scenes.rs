@@ -393,3 +393,38 @@ fn open_meshes_are_closed_or_refused() {
     let third = [whole[0], whole[1], whole[2], whole[3], [0, 2, 1]];
     assert!(supple::skin::layer::close(&places, &third).unwrap_err().contains("share an edge"));
 }
+
+/// By its schema, so that no new key is forgotten.
+#[test]
+fn every_key_of_skin_changes_the_model() {
+    let schema: Value = serde_json::from_str(&supple_assets::scene_schema()).unwrap();
+    let keys = |of: &str| schema["$defs"][of]["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let fingerprint =
+        |text: &str| scene("keys", text).unwrap_or_else(|e| panic!("{text}: {e}")).scene.model.fingerprint();
+    for table in ["[skin.\"*\"]", "[painted.belly]"] {
+        let before = fingerprint(&format!("{table}\n"));
+        for key in keys("SkinEdit") {
+            let text = match key.as_str() {
+                "soft" => "[skin.low]\nsoft = false\n",
+                "depth" => "depth = 0.015\n",
+                "stiffness" => "stiffness = 20000\n",
+                "poisson" => "poisson = 0.3\n",
+                "density" => "density = 800\n",
+                "damping" => "damping = 3\n",
+                "mass_scale" => "mass_scale = 2\n",
+                "friction" => "friction = 0.9\n",
+                other => panic!("nothing shows {other}"),
+            };
+            assert_ne!(fingerprint(&format!("{table}\n{text}")), before, "{table} {key}");
+        }
+    }
+    let before = fingerprint("[skin.\"*\"]\n");
+    for key in keys("LayerEdit") {
+        let text = match key.as_str() {
+            "inner" => "inner = \"inner.obj\"",
+            "map" => "map = \"linear\"",
+            other => panic!("nothing shows {other}"),
+        };
+        assert_ne!(fingerprint(&format!("[skin.\"*\"]\n[layer]\n{text}\n")), before, "{key}");
+    }
+}

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
-use supple::{Assembly, Input, Model, Solver, State, Work, assemble};
+use supple::{Assembly, Input, Model, Setting, Solver, State, Work, assemble};
 
 /// Bring a broken pose together: joints closed in the sense of least squares, loops included
 #[derive(Args, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct AssembleArgs {
     /// Write a file, by its ending: .json (poses and what is left at each joint) or .csv (poses); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
-    #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of solver assembly; may be given again", long_help = settings::keys_help())]
+    #[arg(long, value_name = "KEY=VALUE", help = "Change a setting of solver assembly; may be given again", long_help = settings::keys_help(acts))]
     set: Vec<String>,
     /// Print the report as one JSON document
     #[arg(long)]
@@ -72,6 +72,11 @@ struct BodyPose {
     rotation: [f64; 4],
 }
 
+/// Whether a setting does anything to a pose that is brought together.
+fn acts(setting: &Setting) -> bool {
+    setting.owner() == Some("assembly") && setting.key != "assembly.scheme"
+}
+
 /// Linearisations unless told otherwise: no frame waits for it.
 const ITERATIONS: u32 = 100;
 /// More joints than this are not all shown.
@@ -86,7 +91,13 @@ pub(crate) fn run(args: &AssembleArgs, terminal: &Terminal) -> Result<(), Error>
     };
     let mut input = Input { solver: Solver::Assembly(Assembly { outer: ITERATIONS, ..own }), ..scene.input.clone() };
     for text in &args.set {
-        settings::set(&mut input, text)?;
+        let (setting, _) = settings::split(&input.solver, text)?;
+        if !acts(setting) {
+            let what =
+                format!("--set {} would do nothing: poses are brought together, nothing moves in time", setting.key);
+            return Err(Error::setting(what, "give a setting of solver assembly, or leave it out"));
+        }
+        settings::set(&scene.model, &mut input, text)?;
     }
     let Solver::Assembly(settings) = input.solver else { unreachable!("--set does not change the solver") };
     let files = Outputs::check(&args.output, &["json", "csv"])?;

@@ -8,12 +8,12 @@ use crate::table::{self, count, figure, fraction, given, grouped};
 use crate::terminal::Terminal;
 use crate::track::{Track, Tracking};
 use clap::Args;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use supple::solver::assembly::Budget;
-use supple::{Input, Scene, Solver, Work, measure, step};
+use supple::{Figure, Grade, Input, Merge, Run, Scene, Solver, Work, measure, step};
 use supple_assets::Recording;
 
 /// Run a scene without a window
@@ -77,11 +77,22 @@ struct Report {
     fallbacks: u64,
     /// By the name of a rule: how many parts of steps it did. Those of fallbacks are not among them.
     rules: BTreeMap<&'static str, u64>,
+    /// Whether every number here and of the state at the end is one.
     finite: bool,
     state_hash: String,
     limits_active_max: u32,
+    /// \[m\]
+    max_penetration: f64,
+    /// Parts of steps in which not all contacts settled.
+    unconverged: u64,
     tiers: Tiers,
     corrections: Corrections,
+    /// Every figure of the engine's reports.
+    figures: Figures,
+    /// `good`, `degraded` or `failed`.
+    quality: &'static str,
+    /// Why no better, in words.
+    reasons: Vec<String>,
     /// Of a run with `--track FILE.bvh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<Tracking>,
@@ -100,10 +111,12 @@ struct Corrections {
 }
 
 impl Corrections {
-    fn add(&mut self, step: &supple::Report) {
-        self.count += u64::from(step.corrections);
-        self.iterations += u64::from(step.iterations);
-        self.residual_max = self.residual_max.max(step.residual);
+    fn of(run: &Run) -> Corrections {
+        Corrections {
+            count: run.total("corrections") as u64,
+            iterations: run.total("iterations") as u64,
+            residual_max: run.largest("residual"),
+        }
     }
 }
 
@@ -123,12 +136,15 @@ struct Tiers {
 }
 
 impl Tiers {
-    fn add(&mut self, step: &supple::Report) {
-        self.rotation_halvings += u64::from(step.rotation_halvings);
-        self.backward_parts += u64::from(step.backward_parts);
-        self.resorts += u64::from(step.resorts);
-        self.stalled += u64::from(step.stalled);
-        self.projections += u64::from(step.projections);
+    fn of(run: &Run) -> Tiers {
+        let total = |name| run.total(name) as u64;
+        Tiers {
+            rotation_halvings: total("rotation_halvings"),
+            backward_parts: total("backward_parts"),
+            resorts: total("resorts"),
+            stalled: total("stalled"),
+            projections: total("projections"),
+        }
     }
 
     /// Those that are not zero, in words.
@@ -142,6 +158,32 @@ impl Tiers {
         ];
         let words = told.iter().filter(|(n, ..)| *n > 0).map(|&(n, one, many)| count(n as usize, one, many));
         words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Every figure of the engine's reports by its name: the largest of any step, and the sum over all where parts add up.
+#[derive(Debug)]
+pub(crate) struct Figures(Vec<(&'static Figure, f64, f64)>);
+
+impl Figures {
+    pub(crate) fn of(run: &Run) -> Figures {
+        Figures(run.figures().collect())
+    }
+}
+
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = |figure: &Figure, x: f64| match figure.is_count() {
+            true => serde_json::Value::from(x as u64),
+            false => serde_json::Value::from(x),
+        };
+        serializer.collect_map(self.0.iter().map(|(figure, largest, total)| {
+            let mut told = serde_json::json!({ "unit": figure.unit, "largest": number(figure, *largest) });
+            if figure.parts == Merge::Sum {
+                told["total"] = number(figure, *total);
+            }
+            (figure.name, told)
+        }))
     }
 }
 
@@ -226,7 +268,15 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         })?;
     }
     files.tell(terminal);
-    Ok(())
+    trusted(report.quality, &report.reasons)
+}
+
+/// A run that failed ends with status 1, after everything was written that it gave.
+pub(crate) fn trusted(quality: &str, reasons: &[String]) -> Result<(), Error> {
+    if quality != Grade::Failed.word() {
+        return Ok(());
+    }
+    Err(Error::failed("run/quality", format!("the run is not to be trusted: {}", reasons.join("; "))))
 }
 
 /// The run itself. Only `step` is timed.
@@ -245,18 +295,14 @@ fn simulate(
     let mut state = crate::scenes::start(scene, terminal)?;
     let mut work = Work::new(model);
     let mut times = Vec::with_capacity(steps);
-    let mut most = supple::Report::default();
-    let mut fallbacks = 0;
-    let mut rules = BTreeMap::new();
-    let (mut tiers, mut corrections) = (Tiers::default(), Corrections::default());
     let asked = input.solver;
-    let mut finite = true;
 
     scene.direct(state.time, &mut input);
     let settings = Settings::of(&input);
     let energy_at_every_step = model.bodies().len() <= ENERGY_AT_EVERY_STEP;
     let first = measure::energy(model, &input, &state).total();
     let mut highest = first;
+    let mut run = Run::new(model, &input, &state);
     for trajectory in trajectories.iter_mut() {
         trajectory.frame(model, &state)?;
     }
@@ -281,24 +327,12 @@ fn simulate(
             Error::step(&e, format_args!("step {} of {steps}, at {} s", k + 1, given(time)))
         })?;
 
-        finite &= done.max_joint_gap.is_finite() && done.max_joint_tilt.is_finite();
-        most.max_joint_gap = most.max_joint_gap.max(done.max_joint_gap);
-        most.max_joint_tilt = most.max_joint_tilt.max(done.max_joint_tilt);
-        most.contacts = most.contacts.max(done.contacts);
-        most.substeps = most.substeps.max(done.substeps);
-        most.limits_active = most.limits_active.max(done.limits_active);
-        fallbacks += u64::from(done.fallbacks);
-        for (rule, parts) in done.rules.iter() {
-            *rules.entry(rule.name()).or_default() += u64::from(parts);
-        }
-        tiers.add(&done);
-        corrections.add(&done);
         if let Some(budget) = &mut budget {
             budget.learn(&done, 1e6 * times[k].as_secs_f64());
         }
-        if energy_at_every_step {
-            highest = highest.max(measure::energy(model, &input, &state).total());
-        }
+        let energy = energy_at_every_step.then(|| measure::energy(model, &input, &state).total());
+        highest = energy.map_or(highest, |energy| highest.max(energy));
+        run.add(model, &input, &state, &done, energy);
         for trajectory in trajectories.iter_mut() {
             trajectory.frame(model, &state)?;
         }
@@ -312,6 +346,8 @@ fn simulate(
     }
     bar.finish_and_clear();
 
+    let last = measure::energy(model, &input, &state).total();
+    let quality = run.quality(model, &input, &state);
     Ok(Report {
         scene: scene.name.clone(),
         solver: input.solver.name(),
@@ -321,22 +357,23 @@ fn simulate(
         bodies: model.bodies().len(),
         joints: model.joints().len(),
         ms_per_step: Times::of(times),
-        max_joint_gap: most.max_joint_gap,
-        max_joint_tilt: most.max_joint_tilt,
-        energy: Energies {
-            first,
-            last: measure::energy(model, &input, &state).total(),
-            max: energy_at_every_step.then_some(highest),
-        },
-        contacts_max: most.contacts,
-        substeps_max: most.substeps,
-        fallbacks,
-        rules,
-        finite: finite && state.is_finite(),
+        max_joint_gap: run.largest("max_joint_gap"),
+        max_joint_tilt: run.largest("max_joint_tilt"),
+        energy: Energies { first, last, max: energy_at_every_step.then_some(highest) },
+        contacts_max: run.largest("contacts") as u32,
+        substeps_max: run.largest("substeps") as u32,
+        fallbacks: run.total("fallbacks") as u64,
+        rules: run.rules(),
+        finite: run.is_finite(&state) && first.is_finite() && last.is_finite(),
         state_hash: format!("{:016x}", state.hash()),
-        limits_active_max: most.limits_active,
-        tiers,
-        corrections,
+        limits_active_max: run.largest("limits_active") as u32,
+        max_penetration: run.largest("max_penetration"),
+        unconverged: run.total("unconverged") as u64,
+        tiers: Tiers::of(&run),
+        corrections: Corrections::of(&run),
+        figures: Figures::of(&run),
+        quality: quality.grade.word(),
+        reasons: quality.words(),
         tracking: track.map(Track::report),
         settings,
     })
@@ -388,6 +425,13 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
     };
     at_most("limits acting", report.limits_active_max);
     at_most("contacts", report.contacts_max);
+    if report.contacts_max > 0 {
+        let unsettled = match report.unconverged {
+            0 => "all settled".to_owned(),
+            n => format!("not settled in {}", count(n as usize, "part", "parts")),
+        };
+        pairs.push(("penetration", format!("{} m at most, {unsettled}", figure(report.max_penetration))));
+    }
     if report.substeps_max > 1 || report.fallbacks > 0 {
         pairs.push(("parts of a step", format!("{} at most, {} halved", report.substeps_max, report.fallbacks)));
     }
@@ -411,6 +455,8 @@ fn summary(report: &Report) -> Vec<(&'static str, String)> {
     if !report.finite {
         pairs.push(("finite", "no: a number of the run overflowed".into()));
     }
+    pairs.push(("quality", report.quality.to_owned()));
+    pairs.extend(report.reasons.iter().map(|reason| ("", reason.clone())));
     pairs.push(("state hash", report.state_hash.clone()));
     pairs
 }

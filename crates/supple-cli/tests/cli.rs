@@ -92,7 +92,7 @@ fn a_wrong_call_has_a_code_too() {
 }
 
 /// The keys that a report promises.
-const REPORT_KEYS: [&str; 21] = [
+const REPORT_KEYS: [&str; 26] = [
     "scene",
     "solver",
     "dt",
@@ -114,6 +114,11 @@ const REPORT_KEYS: [&str; 21] = [
     "tiers",
     "corrections",
     "settings",
+    "max_penetration",
+    "unconverged",
+    "figures",
+    "quality",
+    "reasons",
 ];
 
 #[test]
@@ -594,6 +599,63 @@ fn recorded(scene: &supple::Scene, name: &str) -> std::path::PathBuf {
     let path = fresh_file(name);
     std::fs::write(&path, supple::timeline::file::write(&timeline, 0, "test")).unwrap();
     path
+}
+
+/// Takes of this very build must come out the same; what another build recorded is played, and where it differs is told.
+#[test]
+fn a_take_that_comes_out_otherwise_fails_or_is_told() {
+    let scene = supple::Scene::parse("chain:3").unwrap();
+    let (mut state, mut work) = (scene.state.clone(), supple::Work::new(&scene.model));
+    let mut timeline = supple::Timeline::new("chain:3", &scene.model, &state, &scene.input);
+    for k in 0..30 {
+        supple::step(&scene.model, &scene.input, &mut state, &mut work).unwrap();
+        if k == 19 {
+            state.bodies[2].velocity.linear.z += 1.0; // as if it had been computed otherwise
+        }
+        timeline.record(0, &scene.input, &state);
+    }
+    let path = fresh_file("differs.take");
+    let take = path.to_str().unwrap();
+    let write = |build: &str| std::fs::write(&path, supple::timeline::file::write(&timeline, 0, build)).unwrap();
+    write("another build");
+    let other = supple(&["simulate", take, "--json"]);
+    let told: Value = serde_json::from_slice(&other.stdout).unwrap();
+    assert_eq!(other.status.code(), Some(0));
+    assert_eq!((&told["differs_at"], &told["differs_body"]), (&20.into(), &"link_2".into()), "{told}");
+    assert_eq!((&told["shown"], &told["identical"]), (&"stored".into(), &false.into()));
+    let said = stderr(&other);
+    assert!(said.contains("played as it is stored") && said.contains("from step 20 on; body \"link_2\""), "{said}");
+    // the build tells its own name
+    let build = said.split_once("this is ").unwrap().1.split_once(": ").unwrap().0.to_owned();
+    write(&build);
+    let own = supple(&["simulate", take, "--json"]);
+    assert_eq!(own.status.code(), Some(1));
+    assert!(stderr(&own).contains("take/differs") && stderr(&own).contains("link_2"), "{}", stderr(&own));
+}
+
+/// What is not to be trusted says so, in words and by its exit status.
+#[test]
+fn runs_are_judged() {
+    let good = json(&["simulate", "chain:10", "--seconds", "2", "--json"]);
+    assert_eq!((&good["quality"], &good["reasons"]), (&"good".into(), &Value::Array(Vec::new())), "{good}");
+    assert_eq!(good["finite"], true);
+    for solver in ["impulse", "reduced"] {
+        let damped = json(&["simulate", "chain:10", "--solver", solver, "--seconds", "2", "--json"]);
+        let reason = damped["reasons"][0].as_str().unwrap();
+        assert!(damped["quality"] == "degraded" && reason.contains("energy of motion a second"), "{solver}: {reason}");
+    }
+    let slides = json(&["simulate", "block", "--solver", "assembly", "--seconds", "1", "--json"]);
+    assert!(slides["reasons"][0].as_str().unwrap().contains("without friction"), "{slides}");
+    let open = supple(&["simulate", "walker", "--solver", "assembly", "--seconds", "1", "--json"]);
+    let told: Value = serde_json::from_slice(&open.stdout).unwrap();
+    assert_eq!((open.status.code(), &told["quality"]), (Some(1), &"failed".into()), "{told}");
+    assert!(stderr(&open).contains("run/quality") && stderr(&open).contains("came open"), "{}", stderr(&open));
+    let figures = told["figures"].as_object().unwrap();
+    assert_eq!(figures.len(), supple::FIGURES.len());
+    let table = stdout(&supple(&["simulate", "stack:2", "--seconds", "1"]));
+    for word in ["penetration", "settled", "quality"] {
+        assert!(table.contains(word), "{table}");
+    }
 }
 
 /// The JSON of a .glb.

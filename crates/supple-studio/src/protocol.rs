@@ -300,6 +300,9 @@ pub(crate) struct Status<'a> {
     pub(crate) doctor: Option<DoctorLine<'a>>,
     /// Bytes held by the takes.
     pub(crate) bytes: usize,
+    /// How far what was simulated is to be trusted, `good`, `degraded` or `failed`, and why no further.
+    pub(crate) quality: &'static str,
+    pub(crate) reasons: Vec<String>,
     /// The last thing that everyone should know.
     pub(crate) notice: Option<&'a Notice>,
 }

@@ -25,7 +25,7 @@ use axum::extract::ws::Utf8Bytes;
 use poking::Poke;
 use shares::{Shares, Wish};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -38,8 +38,8 @@ use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Reduced, Report, Scene, Solver, StepError, TakeError,
-    Target, Timeline, Twist, Watch, Work, step,
+    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Quality, Reduced, Report, Run, Scene, Solver,
+    StepError, TakeError, Target, Timeline, Twist, Watch, Work, measure, step,
 };
 use supple_assets::doctor::Diagnosis;
 use supple_assets::{BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, TakesFrom};
@@ -50,6 +50,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub const MAX_BODIES: usize = 20_000;
 /// Takes of one session stop growing here \[bytes\].
 const MAX_TAKE_BYTES: usize = 1 << 30;
+/// Up to this many bodies the energy is measured at every step.
+const ENERGY_AT_EVERY_STEP: usize = 500;
 /// Pulls of all clients together.
 const MAX_DRAGS: usize = 64;
 /// Frames are this far apart at least: more than a screen shows is not made.
@@ -423,6 +425,9 @@ struct Stage {
     /// What is to be said when the scene is first shown.
     greeting: Option<String>,
     report: Report,
+    /// What was simulated live since solver, step or place were last changed, and what of it has been told.
+    run: Run,
+    told: BTreeSet<&'static str>,
     step_micros: f64,
     pace: f64,
     behind: bool,
@@ -568,12 +573,23 @@ impl Simulation {
             }
         }
         let look = self.stage.now.step.is_multiple_of(64); // adding up the snapshots takes a while
+        if look {
+            self.tell_quality();
+        }
         if self.playing && look && self.stage.timeline.bytes() > MAX_TAKE_BYTES {
             self.playing = false;
             self.tell(
                 "error",
                 "the takes of this session fill a gigabyte: save them, then open the scene again".into(),
             );
+        }
+    }
+
+    /// Says once what speaks against trusting the run.
+    fn tell_quality(&mut self) {
+        let quality = self.stage.quality();
+        if let Some(reason) = quality.reasons.into_iter().find(|reason| self.stage.told.insert(reason.about)) {
+            self.tell("warning", format!("The run is {}: {}.", quality.grade.word(), reason.text));
         }
     }
 
@@ -790,6 +806,7 @@ impl Simulation {
             })
         });
         let (undo, redo) = self.labels();
+        let quality = stage.quality();
         let status = json(&Status {
             kind: "status",
             generation: stage.generation,
@@ -809,6 +826,8 @@ impl Simulation {
             journals: self.journals_told(),
             doctor: self.doctor_told(),
             bytes: stage.timeline.bytes(),
+            quality: quality.grade.word(),
+            reasons: quality.words(),
             notice: self.notice.as_ref(),
         });
         self.status_out.send_replace(status.into());
@@ -957,6 +976,8 @@ impl Stage {
             put_aside: false,
             greeting,
             report: Report::default(),
+            run: Run::new(&scene.model, &scene.input, &scene.state),
+            told: BTreeSet::new(),
             step_micros: 0.0,
             pace: 0.0,
             behind: false,
@@ -1010,6 +1031,7 @@ impl Stage {
         self.compute().map_err(|error| error.to_string())?;
         let told = |stage: &Stage| (stage.settings.control.mode, stage.settings.control.style);
         let before = told(self);
+        let method = (self.now.input.solver, self.now.input.dt);
         self.compose();
         let advanced = if told(self) == before { Advanced::Usual } else { Advanced::Redirected };
         let clock = Instant::now();
@@ -1022,6 +1044,7 @@ impl Stage {
         if let Some(budget) = &mut self.budget {
             budget.learn(&self.report, self.step_micros);
         }
+        self.judge(method);
         self.now.step += 1;
         self.note_shares();
         self.move_pokes();
@@ -1039,6 +1062,22 @@ impl Stage {
     /// What was done by hand, and is not saved with all that was recorded since.
     fn unsaved(&self) -> ByHand {
         if self.revision > self.saved { self.by_hand } else { ByHand::Nothing }
+    }
+
+    /// Adds the step that was just done to the run; another solver or length of step than in the one before begins another.
+    fn judge(&mut self, before: (Solver, f64)) {
+        let (model, Moment { state, input, .. }) = (&self.scene.model, &self.now);
+        if before != (input.solver, input.dt) {
+            self.run = Run::new(model, input, state);
+        }
+        let small = model.bodies().len() <= ENERGY_AT_EVERY_STEP;
+        let energy = small.then(|| measure::energy(model, input, state).total());
+        self.run.add(model, input, state, &self.report, energy);
+    }
+
+    /// How far what was simulated is to be trusted.
+    fn quality(&self) -> Quality {
+        self.run.quality(&self.scene.model, &self.now.input, &self.now.state)
     }
 
     /// What to tell of a step that failed; the body it names is marked.

@@ -37,8 +37,10 @@ pub mod input;
 pub mod maths;
 pub mod measure;
 pub mod model;
+pub mod run;
 pub mod scenes;
 mod servo;
+pub mod settings;
 pub mod skin;
 pub mod solver;
 pub mod step;
@@ -57,11 +59,16 @@ pub use model::{
     Motor, NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget,
     Shape, SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
+pub use run::{Grade, Quality, Reason, Run};
 pub use scenes::{Ending, Motion, Scene, SceneError};
+pub use settings::{SETTINGS, Setting};
 pub use skin::{PoseMap, Skin, SkinBone, SkinMaterial, SkinSettings, SkinSpec};
 pub use solver::assembly::AssemblyReport;
 pub use solver::{Assembly, ContactLaw, Impulse, Reduced, Solver, Tree, TreeScheme};
-pub use step::{Cause, CrowdError, Report, Rules, StepError, StepRule, Trouble, Work, assemble, step, step_crowd};
+pub use step::{
+    Cause, CrowdError, FIGURES, Figure, Merge, Report, Rules, StepError, StepRule, Trouble, Work, assemble, step,
+    step_crowd,
+};
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
 pub use watch::{Stage, StageNanos, Watch};
 

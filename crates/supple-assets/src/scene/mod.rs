@@ -2,23 +2,22 @@
 
 mod keyframes;
 mod schema;
+mod simulation;
 mod skin;
-mod solver;
 mod write;
 
 use crate::rig::Rig;
 use crate::{Character, FileError, Imported, InputFile, JointFrom, SpringFrom, Turn};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
-use schema::{ContactsEdit, FloorEdit, ObstacleEdit, SceneFile};
+use schema::{FloorEdit, ObstacleEdit, SceneFile};
 use std::collections::BTreeMap;
 use std::ops::Range as Span;
 use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
 use supple::{
-    BodyId, BodyState, Contacts, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse,
-    TrackerId,
+    BodyId, BodyState, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse, TrackerId,
 };
 
 /// The JSON schema of scene files, for editors.
@@ -274,53 +273,13 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
         let what = "a layer is told of, and no bone or painted group has soft skin";
         return Err(text.wrong(layer.span(), what, "add [skin.\"*\"], or leave [layer] out"));
     }
-    let input = &mut imported.scene.input;
-    let simulation = &file.simulation;
-    if let Some(told) = &simulation.dt {
-        let dt = *told.get_ref();
-        if !(dt.is_finite() && dt > 0.0 && dt <= 1.0) {
-            return Err(text.wrong(told.span(), format!("dt is {dt}"), "give a length above 0 and up to 1 s"));
+    let Scene { model, input, .. } = &mut imported.scene;
+    file.simulation.apply(text, model, input)?;
+    if let Some((bone, _)) = file.pose.first_key_value() {
+        if is_led(file) {
+            let what = "the start is that of the clip or of the first keyframe";
+            return Err(text.wrong(bone.span(), what, "leave out [pose], or the clip or keyframes"));
         }
-        input.dt = dt;
-    }
-    if let Some(told) = &simulation.substeps {
-        let parts = *told.get_ref();
-        if !(1..=1000).contains(&parts) {
-            return Err(text.wrong(told.span(), format!("substeps is {parts}"), "give 1 to 1000"));
-        }
-        input.substeps = parts;
-    }
-    if let Some(told) = &simulation.gravity {
-        if told.get_ref().iter().any(|g| !g.is_finite() || g.abs() > 1e4) {
-            let what = "gravity is not finite, or above 10,000 m/s²";
-            return Err(text.wrong(told.span(), what, "give three numbers in m/s²"));
-        }
-        input.gravity = DVec3::from(*told.get_ref());
-    }
-    for (told, name, into) in [
-        (&simulation.stiffness_scale, "stiffness_scale", &mut input.stiffness_scale),
-        (&simulation.damping_scale, "damping_scale", &mut input.damping_scale),
-    ] {
-        if let Some(told) = told {
-            let scale = *told.get_ref();
-            if !(scale.is_finite() && scale >= 0.0) {
-                return Err(text.wrong(told.span(), format!("{name} is {scale}"), "give a number, 0 or more"));
-            }
-            *into = scale;
-        }
-    }
-    if let Some(contacts) = simulation.contacts {
-        input.contacts = match contacts {
-            ContactsEdit::Off => Contacts::Off,
-            ContactsEdit::Obstacles => Contacts::Obstacles,
-            ContactsEdit::All => Contacts::All,
-        };
-    }
-    input.solver = solver::solver(text, simulation)?;
-    if simulation.hold == Some(false) {
-        input.targets.fill(None);
-    }
-    if !file.pose.is_empty() {
         let turns = turns(&character.rig, text, &file.pose)?;
         pose(&character.rig, &imported.scene, &turns, DVec3::ZERO).clone_into(&mut imported.scene.state);
     }
@@ -379,16 +338,45 @@ fn happenings(
         };
         happenings.pulls.push(Pull { drag, from: pull.from, to: pull.to });
     }
-    if let Some(told) = &file.release {
-        let at = *told.get_ref();
-        if !(at.is_finite() && at >= 0.0) {
-            return Err(text.wrong(told.span(), format!("release is {at}"), "give seconds, 0 or more"));
-        }
+    if let Some((span, at)) = let_go(text, file)? {
         // Trackers by body come first, then the holds.
         let holds = character.rig.bones.len()..scene.model.trackers().len();
+        let held = |k: &usize| scene.input.targets.get(*k).is_some_and(Option::is_some);
+        if !holds.clone().any(|k| held(&k)) {
+            let what = match is_led(file) {
+                true => "the roots are led by the clip or the keyframes, not held",
+                false => "no root of the character is held",
+            };
+            return Err(text.wrong(span, what, "take it out"));
+        }
         happenings.releases.extend(holds.map(|k| (TrackerId(k as u32), at)));
     }
     Ok(happenings)
+}
+
+/// Whether a clip or keyframes lead the character.
+fn is_led(file: &SceneFile) -> bool {
+    file.character.track.is_some() || !file.keyframes.is_empty()
+}
+
+/// When the hold of the roots lets go, and where that is told: `release`, or `hold = false` for the start.
+fn let_go(text: &Text<'_>, file: &SceneFile) -> Result<Option<(Span<usize>, f64)>, FileError> {
+    let not_held = file.simulation.hold.as_ref().filter(|hold| !*hold.get_ref());
+    match (&file.release, not_held) {
+        (Some(_), Some(hold)) => Err(text.wrong(
+            hold.span(),
+            "nothing is held, so that nothing can be released",
+            "leave out hold or release",
+        )),
+        (Some(told), None) => {
+            let at = *told.get_ref();
+            if !(at.is_finite() && at >= 0.0) {
+                return Err(text.wrong(told.span(), format!("release is {at}"), "give seconds, 0 or more"));
+            }
+            Ok(Some((told.span(), at)))
+        }
+        (None, hold) => Ok(hold.map(|hold| (hold.span(), 0.0))),
+    }
 }
 
 /// By bone: how it is turned from rest, as a rotation vector.

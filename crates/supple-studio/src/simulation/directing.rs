@@ -24,6 +24,9 @@ impl Stage {
         if let Some(joint) = told.joints.iter().find(|joint| joint.joint as usize >= model.joints().len()) {
             return bad(format!("there is no joint {}", joint.joint));
         }
+        if let Some(key) = told.keyframes.iter().find(|key| !(0.0..=MOST_SECONDS).contains(&key.time)) {
+            return bad(format!("a keyframe is at {} s: give a time from 0 to {MOST_SECONDS} s", key.time));
+        }
         let positions = Coordinates::new(model).positions.len();
         if told.keyframes.iter().any(|key| key.positions.len() != positions) {
             return bad(format!("a keyframe needs {positions} positions: ask for one with `key`"));
@@ -213,3 +216,5 @@ impl Stage {
 const PIN_WEIGHT: f64 = 4.0;
 const MOST_GOALS: usize = 64;
 const MOST_KEYS: usize = 1000;
+/// Keyframes lie within a day.
+const MOST_SECONDS: f64 = 86_400.0;

@@ -240,6 +240,7 @@ impl Stage {
     }
 
     pub(super) fn go_to(&mut self, take: usize, step: u64) -> Result<(), TakeError> {
+        self.timeline.check_step(take, step)?; // what is refused moves nothing
         let model = &self.scene.model;
         if self.stored.is_none() && model.bodies().len() <= COMPUTED_AT_ONCE {
             // The step before is sought and the last one done again, for its report and loads.
@@ -257,6 +258,7 @@ impl Stage {
             self.measure();
         }
         self.take = take;
+        self.run = Run::new(&self.scene.model, &self.now.input, &self.now.state);
         self.let_go(|_| true);
         (self.failed, self.culprit) = (false, None);
         self.adopt();

@@ -272,3 +272,48 @@ fn whatever_operation_of_the_disk_fails_nothing_is_lost_without_a_word() {
     }
     assert!(operations > 200, "{operations} operations failed in turn");
 }
+
+/// A stage at the end of some steps.
+fn stage(scene: &str, steps: usize) -> Stage {
+    let mut stage = Stage::open(Opening::scene(scene).unwrap(), "test", 0).unwrap();
+    for _ in 0..steps {
+        assert!(stage.advance().is_ok());
+    }
+    stage
+}
+
+#[test]
+fn going_beyond_the_end_is_refused_and_moves_nothing() {
+    let mut stage = stage("chain:3", 20);
+    stage.seek(0, 5).unwrap();
+    let hash = stage.now.state.hash();
+    for step in [21, 22, u64::MAX] {
+        let (code, text) = stage.seek(0, step).unwrap_err();
+        assert!(code == "studio/take" && text.contains("its last is 20"), "{code}: {text}");
+        assert_eq!((stage.now.step, stage.now.state.hash()), (5, hash), "step {step}");
+    }
+    let (_, text) = stage.seek(7, 0).unwrap_err();
+    assert!(text.contains("no such take"), "{text}");
+}
+
+#[test]
+fn keyframes_far_away_in_time_are_refused() {
+    let mut stage = stage("chain:3", 2);
+    for time in [1e308, -1e308, -1.0, f64::INFINITY, f64::NAN, 86_401.0] {
+        let (code, text) = stage.add_key(Some(time)).unwrap_err();
+        assert!(code == "studio/value" && text.contains("from 0 to 86400 s"), "{time}: {text}");
+    }
+    assert!(stage.add_key(Some(1.0)).is_ok());
+}
+
+#[test]
+fn what_speaks_against_a_run_is_told() {
+    let mut loose = stage("chain:10", 5);
+    assert_eq!(loose.quality().grade, supple::Grade::Good);
+    loose.settings.solver = Solver::Reduced(Reduced::default());
+    for _ in 0..100 {
+        assert!(loose.advance().is_ok());
+    }
+    let quality = loose.quality();
+    assert!(quality.reasons.iter().any(|reason| reason.about == "damping"), "{quality:?}");
+}

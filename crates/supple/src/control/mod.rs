@@ -404,18 +404,6 @@ pub struct ControlReport {
     pub acceleration: f64,
 }
 
-impl ControlReport {
-    /// Adds a later part of the same step: what was worst stays, the rest is that of the end.
-    pub(crate) fn then(self, later: ControlReport) -> ControlReport {
-        ControlReport {
-            root_wrench: self.root_wrench.max(later.root_wrench),
-            limited: self.limited.max(later.limited),
-            max_torque: self.max_torque.max(later.max_torque),
-            ..later
-        }
-    }
-}
-
 impl Control {
     /// One joint's part.
     pub fn joint(&self, index: usize) -> JointControl {

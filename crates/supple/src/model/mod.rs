@@ -244,6 +244,17 @@ impl Model {
         self.bodies.iter().map(|b| b.mass).sum::<f64>() + flesh + skin
     }
 
+    /// How far its bodies are apart at the start \[m\]: the diagonal of the box around their centres; for one body the distance of its joint,
+    /// or a metre. Gaps, depths and roundings are judged by it.
+    pub fn size(&self) -> f64 {
+        let centres = || self.bodies.iter().map(|body| body.start.translation);
+        let (low, high) =
+            centres().fold((glam::DVec3::MAX, glam::DVec3::MIN), |(low, high), p| (low.min(p), high.max(p)));
+        let arms = self.joints.iter().map(|joint| joint.child_from_joint.translation.length());
+        let size = arms.fold((high - low).length(), f64::max);
+        if size.is_finite() && size > 0.0 { size } else { 1.0 }
+    }
+
     /// Pose of side b of a joint: the parent's, or the world's.
     pub fn parent_pose(&self, joint: &Joint, state: &State) -> Pose {
         joint.parent.map_or(Pose::IDENTITY, |p| state.bodies[p.index()].pose())

@@ -11,11 +11,11 @@ pub use choice::Choice;
 pub use impulse::Impulse;
 pub use reduced::Reduced;
 
-use crate::contact::Penalty;
+use crate::contact::{self, Penalty};
 use crate::control;
-use crate::input::{Drive, FleshCoupling, Input};
+use crate::input::{Contacts, Drive, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
-use crate::model::Model;
+use crate::model::{Material, Model};
 use crate::step::StepError;
 
 /// The method of a step and its settings.
@@ -94,6 +94,20 @@ impl Solver {
             Solver::Impulse(settings) => impulse::takes(model, input, *settings),
             Solver::Assembly(settings) => assembly::takes(model, input, *settings),
             Solver::Reduced(settings) => reduced::takes(model, input, *settings),
+        }
+    }
+
+    /// What this solver lacks of the physics of the scene though it takes it, in words; a [`Run`](crate::Run) tells each once.
+    pub fn lacks(&self, model: &Model, input: &Input) -> Option<&'static str> {
+        let rubs = |material: &Material| material.friction > 0.0;
+        let bodies_touch = input.contacts == Contacts::All && model.bodies().iter().any(|body| rubs(&body.material));
+        let touching = contact::wanted(model, input)
+            && (bodies_touch || model.obstacles().iter().any(|obstacle| rubs(&obstacle.material)));
+        match self {
+            Solver::Assembly(_) if touching => Some(
+                "solver assembly has contacts without friction or bounce, so that what would stick slides: use solver tree or impulse",
+            ),
+            _ => None,
         }
     }
 }

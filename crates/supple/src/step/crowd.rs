@@ -2,7 +2,7 @@
 
 use super::check::check;
 use super::error::StepError;
-use super::report::{Report, Trouble};
+use super::report::Report;
 use super::step;
 use super::work::Work;
 use crate::contact;
@@ -15,7 +15,7 @@ use crate::solver::{Solver, tree};
 /// `inputs` has one entry for all or one for each. Characters whose inputs differ in more than numbers (another `dt`, a drag on
 /// another body), those left over from fours, and a four of which one needs halving go one by one: the result is that
 /// of [`step()`] on each, bit for bit.
-/// The report has the largest gaps and counts of all.
+/// The report merges theirs as [`FIGURES`](super::FIGURES) says.
 ///
 /// On error the characters before the one named are advanced, that one and those after it (and the rest of its four) are not.
 pub fn step_crowd(
@@ -41,31 +41,7 @@ pub fn step_crowd(
             Some(report) => report,
             None => step(model, input(k), &mut states[k], work).map_err(|error| CrowdError { character: k, error })?,
         };
-        if one.max_joint_gap > report.max_joint_gap || k == 0 {
-            (report.max_joint_gap, report.widest_joint) = (one.max_joint_gap, one.widest_joint);
-        }
-        report.max_joint_tilt = report.max_joint_tilt.max(one.max_joint_tilt);
-        report.substeps = report.substeps.max(one.substeps);
-        report.factorisations = report.factorisations.max(one.factorisations);
-        report.solves = report.solves.max(one.solves);
-        report.fallbacks += one.fallbacks;
-        report.rotation_halvings += one.rotation_halvings;
-        report.backward_parts += one.backward_parts;
-        report.resorts += one.resorts;
-        report.stalled += one.stalled;
-        report.projections += one.projections;
-        report.closed = report.closed.max(one.closed);
-        report.velocity_corrections = report.velocity_corrections.max(one.velocity_corrections);
-        report.limits_active = report.limits_active.max(one.limits_active);
-        report.corrections = report.corrections.max(one.corrections);
-        report.iterations = report.iterations.max(one.iterations);
-        report.residual_before = report.residual_before.max(one.residual_before);
-        report.residual = report.residual.max(one.residual);
-        report.trouble = Trouble::worse(report.trouble, one.trouble);
-        report.contacts = report.contacts.max(one.contacts);
-        report.unconverged = report.unconverged.max(one.unconverged);
-        report.max_penetration = report.max_penetration.max(one.max_penetration);
-        report.rules = report.rules.plus(one.rules);
+        report.beside(one);
         k += advanced;
     }
     Ok(report)

@@ -12,7 +12,8 @@ pub use assemble::assemble;
 pub use crowd::{CrowdError, step_crowd};
 pub(crate) use error::Failure;
 pub use error::StepError;
-pub use report::{Cause, Report, Rules, StepRule, Trouble};
+pub(crate) use report::larger;
+pub use report::{Cause, FIGURES, Figure, Merge, Report, Rules, StepRule, Trouble};
 pub use work::Work;
 
 use crate::contact;
@@ -128,7 +129,7 @@ fn again(
         work.islands.hold_all_but(one, model, state);
         let done = halves(model, input, span, failure, state, work);
         work.islands.release(model, state);
-        report = report.beside(done?);
+        report = report.with_island(done?);
     }
     Ok(report)
 }

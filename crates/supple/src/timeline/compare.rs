@@ -59,7 +59,7 @@ pub fn compare(
 ) -> Result<Comparison, TakeError> {
     for take in [a, b] {
         if timeline.takes().get(take).is_none_or(|t| t.is_removed()) {
-            return Err(TakeError::Step { take, step: 0 });
+            return Err(TakeError::Step { take, step: 0, end: None });
         }
     }
     timeline.check_bodies(model)?;

@@ -1,23 +1,19 @@
 //! State and Input as bytes, and back. Little-endian; every `f64` by its bits, so that nothing is lost.
 //!
-//! Each struct is taken apart by naming every field: a new field does not compile until it is written here. When the layout
-//! changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
+//! Settings are written by their key, as the table of settings has them: a file tells what it means in builds to come. Other structs are taken apart
+//! by naming every field: a new field does not compile until it is written here. When the layout changes, [`VERSION`](super::file::VERSION) goes up and `docs/take.md` follows.
 
 use super::TakeError;
-use crate::contact::{ContactKey, Penalty};
+use crate::contact::ContactKey;
 use crate::control::{
     self, Actuation, Aim, Control, Ends, Gains, Goal, JointControl, Keyframes, Landing, Level, Mark, Robustness, Style,
 };
-use crate::flesh::Diagonalize;
-use crate::input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
-use crate::maths::lanes::Instructions;
+use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
-use crate::skin::{Ball, Grab, SkinDynamics, SkinEquations, SkinMass, SkinResponse, SkinSettings};
-use crate::solver::assembly::{Cut, Linear, Scheme};
-use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
-use crate::solver::reduced::{Balance, Integration, Springs};
-use crate::solver::{Assembly, ContactLaw, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
+use crate::settings::{SETTINGS as SETTINGS_TABLE, Value};
+use crate::skin::{Ball, Grab};
+use crate::solver::Solver;
 use glam::{DQuat, DVec3};
 
 /// Appends `state`.
@@ -98,7 +94,9 @@ const CONTROL_PARTS: [u8; 7] = [MODE, GOALS, ACTUATORS, POSE, KEYS, SHARE, GAINS
 /// With no `before`, everything.
 pub(super) fn write_input(before: Option<&Input>, after: &Input, out: &mut Vec<u8>) {
     let start = out.len();
-    write_parts(before, after, [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES], write_part, out);
+    let settled = before.is_some_and(|before| same_settings(before, after));
+    let all = [SETTINGS, JOINTS, TARGETS, DRAGS, WRENCHES, GRIPS, OBSTACLES];
+    write_parts(before, after, all.into_iter().skip(usize::from(settled)), write_part, out);
     // of the control, only what differs in it
     let head = out.len();
     write_parts(before.map(|input| &input.control), &after.control, CONTROL_PARTS, write_control, out);
@@ -137,38 +135,9 @@ fn write_parts<T>(
 
 /// Appends one part of an input, whole.
 fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
-    let Input {
-        dt,
-        substeps,
-        solver,
-        gravity,
-        stiffness_scale,
-        damping_scale,
-        torques,
-        joints,
-        targets,
-        drags,
-        grips,
-        wrenches,
-        contacts,
-        flesh,
-        skin,
-        balls,
-        grabs,
-        obstacles,
-        control: _,
-    } = input;
+    let Input { joints, targets, drags, grips, wrenches, balls, grabs, obstacles, .. } = input;
     match part {
-        SETTINGS => {
-            put_f64(out, *dt);
-            put_u32(out, *substeps);
-            put_solver(out, *solver);
-            put_vec3(out, *gravity);
-            put_f64(out, *stiffness_scale);
-            put_f64(out, *damping_scale);
-            out.push(u8::from(*torques));
-            put_choice(out, (*contacts, *flesh), &TOUCHING);
-        }
+        SETTINGS => put_settings(out, input),
         JOINTS => put_list(out, joints, |out, joint| {
             let JointInput { stiffness_scale, damping_scale, torque, servo, drive } = joint;
             put_f64(out, *stiffness_scale);
@@ -180,12 +149,6 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
         TARGETS => put_list(out, targets, put_target),
         OBSTACLES => {
             put_list(out, obstacles, put_target);
-            let SkinSettings { refinements, response, mass, equations, dynamics } = *skin;
-            put_u32(out, refinements);
-            put_choice(out, response, &RESPONSES);
-            put_choice(out, mass, &MASSES);
-            put_choice(out, equations, &EQUATIONS);
-            put_choice(out, dynamics, &DYNAMICS);
             put_list(out, balls, |out, Ball { centre, radius, velocity }| {
                 put_vec3(out, *centre);
                 put_f64(out, *radius);
@@ -227,18 +190,28 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
     }
 }
 
+/// How inputs are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// As they are written now.
+    Now,
+    /// As version 8 of the format had them (`eight.rs`): settings by their place, not by their key.
+    Eight,
+}
+
 /// Reads what [`write_input`] wrote and changes `input` accordingly.
 pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), TakeError> {
+    read_input_of(Format::Now, from, input)
+}
+
+/// The same of a file in this format.
+pub(super) fn read_input_of(format: Format, from: &mut Bytes<'_>, input: &mut Input) -> Result<(), TakeError> {
     let parts = from.u8()?;
     if parts & SETTINGS != 0 {
-        input.dt = from.f64()?;
-        input.substeps = from.u32()?;
-        input.solver = from.solver()?;
-        input.gravity = from.vec3()?;
-        input.stiffness_scale = from.f64()?;
-        input.damping_scale = from.f64()?;
-        input.torques = from.flag()?;
-        (input.contacts, input.flesh) = from.choice(&TOUCHING)?;
+        match format {
+            Format::Now => from.settings(input)?,
+            Format::Eight => from.settings_of_eight(input)?,
+        }
     }
     if parts & JOINTS != 0 {
         input.joints = from.list(26, |from| {
@@ -279,13 +252,9 @@ pub(super) fn read_input(from: &mut Bytes<'_>, input: &mut Input) -> Result<(), 
     }
     if parts & OBSTACLES != 0 {
         input.obstacles = from.list(1, Bytes::target)?;
-        input.skin = SkinSettings {
-            refinements: from.u32()?,
-            response: from.choice(&RESPONSES)?,
-            mass: from.choice(&MASSES)?,
-            equations: from.choice(&EQUATIONS)?,
-            dynamics: from.choice(&DYNAMICS)?,
-        };
+        if format == Format::Eight {
+            input.skin = from.skin_of_eight()?;
+        }
         input.balls =
             from.list(56, |from| Ok(Ball { centre: from.vec3()?, radius: from.f64()?, velocity: from.vec3()? }))?;
         input.grabs = from.list(44, |from| {
@@ -444,106 +413,51 @@ fn put_aim(out: &mut Vec<u8>, aim: Aim) {
     out.push(kind);
     put_vec3(out, vector);
 }
-fn put_solver(out: &mut Vec<u8>, solver: Solver) {
-    match solver {
-        Solver::Tree(Tree { scheme, depth, instructions, threads, impulses, contacts }) => {
-            out.push(0);
-            put_u32(out, depth);
-            put_choice(out, scheme, &SCHEMES);
-            put_choice(out, instructions, &INSTRUCTIONS);
-            put_choice(out, threads, &THREADS);
-            put_choice(out, impulses, &IMPULSES);
-            match contacts {
-                ContactLaw::OfScheme => out.push(0),
-                ContactLaw::Penalty(law) => {
-                    out.push(1);
-                    put_penalty(out, law);
-                }
+/// The solver's name, then every setting of the run by its key, with what kind of value it has.
+fn put_settings(out: &mut Vec<u8>, input: &Input) {
+    let solver = input.solver.name();
+    put_text(out, solver);
+    let own = || SETTINGS_TABLE.iter().filter(|s| s.owner().is_none_or(|owner| owner == solver));
+    let told = || own().filter_map(|setting| Some((setting.key, setting.get(input)?)));
+    put_u32(out, told().count() as u32);
+    for (key, value) in told() {
+        put_text(out, key);
+        match value {
+            Value::Whole(n) => {
+                out.push(0);
+                put_u32(out, n);
             }
-        }
-        Solver::Impulse(Impulse {
-            variant,
-            elimination,
-            tolerance,
-            velocity_tolerance,
-            velocity_correction,
-            iterations,
-        }) => {
-            out.push(1);
-            put_choice(out, variant, &VARIANTS);
-            put_choice(out, elimination, &ELIMINATIONS);
-            put_f64(out, tolerance);
-            put_f64(out, velocity_tolerance);
-            put_choice(out, velocity_correction, &CORRECTIONS);
-            put_u32(out, iterations);
-        }
-        Solver::Assembly(Assembly { scheme, outer, inner, tolerance, truncation, cut, linear }) => {
-            out.push(2);
-            put_choice(out, scheme, &ASSEMBLY_SCHEMES);
-            put_u32(out, outer);
-            put_u32(out, inner);
-            put_f64(out, tolerance);
-            put_f64(out, truncation);
-            put_choice(out, cut, &CUTS);
-            put_choice(out, linear, &LINEARS);
-        }
-        Solver::Reduced(Reduced { springs, integration, balance, contacts, diagonalize }) => {
-            out.push(3);
-            put_choice(out, springs, &SPRINGS);
-            put_choice(out, integration, &INTEGRATIONS);
-            put_choice(out, balance, &BALANCES);
-            put_penalty(out, contacts);
-            put_choice(out, diagonalize, &DIAGONALIZE);
+            Value::Number(x) => {
+                out.push(1);
+                put_f64(out, x);
+            }
+            Value::Word(word) => {
+                out.push(2);
+                put_text(out, word);
+            }
+            Value::Vector(v) => {
+                out.push(3);
+                put_vec3(out, v);
+            }
         }
     }
 }
-fn put_penalty(out: &mut Vec<u8>, Penalty { stiffness, slip }: Penalty) {
-    put_f64(out, stiffness);
-    put_f64(out, slip);
+
+/// Whether two inputs have the same settings, bit for bit: most steps have those of the step before.
+fn same_settings(a: &Input, b: &Input) -> bool {
+    let numbers =
+        |i: &Input| [i.dt, i.stiffness_scale, i.damping_scale, i.gravity.x, i.gravity.y, i.gravity.z].map(f64::to_bits);
+    let rest = |i: &Input| (i.substeps, i.torques, i.contacts, i.flesh, i.skin, i.solver);
+    numbers(a) == numbers(b) && rest(a) == rest(b)
 }
 
-// The settings by the number that stands for them: new ones go to the end.
-const SCHEMES: [TreeScheme; 7] = [
-    TreeScheme::Published,
-    TreeScheme::Exact,
-    TreeScheme::Acceleration,
-    TreeScheme::Midpoint(Mode::Fast),
-    TreeScheme::Midpoint(Mode::Default),
-    TreeScheme::Midpoint(Mode::Accurate),
-    TreeScheme::Midpoint(Mode::Conservative),
-];
-/// What touches what, and how flesh is solved.
-const TOUCHING: [(Contacts, FleshCoupling); 6] = [
-    (Contacts::Off, FleshCoupling::Together),
-    (Contacts::Obstacles, FleshCoupling::Together),
-    (Contacts::All, FleshCoupling::Together),
-    (Contacts::Off, FleshCoupling::Loose),
-    (Contacts::Obstacles, FleshCoupling::Loose),
-    (Contacts::All, FleshCoupling::Loose),
-];
-const INSTRUCTIONS: [Instructions; 2] = [Instructions::Best, Instructions::Baseline];
-const THREADS: [Threads; 2] = [Threads::One, Threads::Many];
-const IMPULSES: [Impulses; 2] = [Impulses::Skip, Impulses::Keep];
-const VARIANTS: [Variant; 3] = [Variant::System, Variant::JointByJoint, Variant::SplitLoops];
-const ELIMINATIONS: [Elimination; 3] = [Elimination::Automatic, Elimination::Joints, Elimination::Bodies];
-const CORRECTIONS: [VelocityCorrection; 2] = [VelocityCorrection::On, VelocityCorrection::Off];
-const ASSEMBLY_SCHEMES: [Scheme; 4] = [Scheme::Displacements, Scheme::Projected, Scheme::Baumgarte, Scheme::Posing];
-const CUTS: [Cut; 3] = [Cut::EachBody, Cut::Whole, Cut::Resisted];
-const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
-const SPRINGS: [Springs; 2] = [Springs::Implicit, Springs::Explicit];
-const INTEGRATIONS: [Integration; 2] = [Integration::Euler, Integration::Midpoint];
-const BALANCES: [Balance; 2] = [Balance::On, Balance::Off];
+// What stands for a choice is its number in a list: new ones go to the end.
 const MODES: [control::Mode; 4] =
     [control::Mode::Off, control::Mode::Goals, control::Mode::Keyframes, control::Mode::Landing];
 const STYLES: [Style; 3] = [Style::LeastAcceleration, Style::LeastTorque, Style::LeastVelocity];
 const ACTUATIONS: [Actuation; 3] = [Actuation::ByPlace, Actuation::Active, Actuation::Passive];
 const MARKS: [Mark; 2] = [Mark::Constraint, Mark::Cursor];
 const ENDS: [Ends; 2] = [Ends::AtRest, Ends::Natural];
-const RESPONSES: [SkinResponse; 2] = [SkinResponse::Complementary, SkinResponse::Published];
-const MASSES: [SkinMass; 2] = [SkinMass::Full, SkinMass::BlockDiagonal];
-const EQUATIONS: [SkinEquations; 2] = [SkinEquations::Factored, SkinEquations::ConjugateGradients];
-const DYNAMICS: [SkinDynamics; 2] = [SkinDynamics::Soft, SkinDynamics::Carried];
-const DIAGONALIZE: [Diagonalize; 2] = [Diagonalize::Selective, Diagonalize::Always];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
     out.push(u8::from(target.is_some()));
@@ -608,10 +522,10 @@ impl<'a> Bytes<'a> {
             _ => Err(TakeError::damaged("a switch is neither on nor off")),
         }
     }
-    fn f64(&mut self) -> Result<f64, TakeError> {
+    pub(super) fn f64(&mut self) -> Result<f64, TakeError> {
         Ok(f64::from_bits(self.u64()?))
     }
-    fn vec3(&mut self) -> Result<DVec3, TakeError> {
+    pub(super) fn vec3(&mut self) -> Result<DVec3, TakeError> {
         Ok(DVec3::new(self.f64()?, self.f64()?, self.f64()?))
     }
     fn quat(&mut self) -> Result<DQuat, TakeError> {
@@ -636,7 +550,7 @@ impl<'a> Bytes<'a> {
             _ => return Err(TakeError::damaged("a servo target of an unknown kind")),
         })
     }
-    fn choice<T: Copy>(&mut self, choices: &[T]) -> Result<T, TakeError> {
+    pub(super) fn choice<T: Copy>(&mut self, choices: &[T]) -> Result<T, TakeError> {
         let k = usize::from(self.u8()?);
         choices.get(k).copied().ok_or(TakeError::damaged("a setting of the solver is unknown"))
     }
@@ -719,50 +633,32 @@ impl<'a> Bytes<'a> {
             _ => return Err(TakeError::damaged("a goal of an unknown kind")),
         })
     }
-    fn solver(&mut self) -> Result<Solver, TakeError> {
-        Ok(match self.choice(&[0, 1, 2, 3])? {
-            0 => {
-                let depth = self.u32()?;
-                Solver::Tree(Tree {
-                    scheme: self.choice(&SCHEMES)?,
-                    depth,
-                    instructions: self.choice(&INSTRUCTIONS)?,
-                    threads: self.choice(&THREADS)?,
-                    impulses: self.choice(&IMPULSES)?,
-                    contacts: match self.choice(&[0, 1])? {
-                        0 => ContactLaw::OfScheme,
-                        _ => ContactLaw::Penalty(self.penalty()?),
-                    },
-                })
+    /// What [`put_settings`] wrote. Settings that this build does not have are passed over, those that the file does not tell are the usual ones: what
+    /// comes of that tell the hashes.
+    fn settings(&mut self, input: &mut Input) -> Result<(), TakeError> {
+        let name = self.text()?;
+        let solver = Solver::all().into_iter().find(|solver| solver.name() == name);
+        input.solver = solver.ok_or(TakeError::damaged("there is no such solver"))?;
+        for _ in 0..self.u32()? {
+            let key = self.text()?;
+            let setting = SETTINGS_TABLE.iter().find(|setting| setting.key == key);
+            let value = match self.u8()? {
+                0 => Some(Value::Whole(self.u32()?)),
+                1 => Some(Value::Number(self.f64()?)),
+                2 => {
+                    let word = self.text()?;
+                    setting.and_then(|setting| setting.word(&word))
+                }
+                3 => Some(Value::Vector(self.vec3()?)),
+                _ => return Err(TakeError::damaged("a setting of an unknown kind")),
+            };
+            if let (Some(setting), Some(value)) = (setting, value)
+                && setting.get(input) != Some(value)
+            {
+                setting.put(input, value);
             }
-            1 => Solver::Impulse(Impulse {
-                variant: self.choice(&VARIANTS)?,
-                elimination: self.choice(&ELIMINATIONS)?,
-                tolerance: self.f64()?,
-                velocity_tolerance: self.f64()?,
-                velocity_correction: self.choice(&CORRECTIONS)?,
-                iterations: self.u32()?,
-            }),
-            2 => Solver::Assembly(Assembly {
-                scheme: self.choice(&ASSEMBLY_SCHEMES)?,
-                outer: self.u32()?,
-                inner: self.u32()?,
-                tolerance: self.f64()?,
-                truncation: self.f64()?,
-                cut: self.choice(&CUTS)?,
-                linear: self.choice(&LINEARS)?,
-            }),
-            _ => Solver::Reduced(Reduced {
-                springs: self.choice(&SPRINGS)?,
-                integration: self.choice(&INTEGRATIONS)?,
-                balance: self.choice(&BALANCES)?,
-                contacts: self.penalty()?,
-                diagonalize: self.choice(&DIAGONALIZE)?,
-            }),
-        })
-    }
-    fn penalty(&mut self) -> Result<Penalty, TakeError> {
-        Ok(Penalty { stiffness: self.f64()?, slip: self.f64()? })
+        }
+        Ok(())
     }
 }
 
@@ -770,6 +666,8 @@ impl<'a> Bytes<'a> {
 mod tests {
     use super::*;
     use crate::Scene;
+    use crate::input::Contacts;
+    use crate::solver::{Impulses, Tree, TreeScheme};
 
     #[test]
     fn a_state_comes_back_bit_for_bit() {

@@ -3,7 +3,7 @@
 //! A file is written at once by [`write()`], or piece by piece by a [`Writer`], as a journal is: each piece is whole records, and each
 //! record tells its length and its checksum. A journal that was cut off is read up to its last whole record by [`recover`].
 
-use super::encode::{Bytes, put_text, put_u32, put_u64};
+use super::encode::{Bytes, Format, put_text, put_u32, put_u64};
 use super::poses::Grid;
 use super::take::{Fork, Take};
 use super::{TakeError, Timeline};
@@ -12,8 +12,8 @@ use crate::maths::fnv::Fnv;
 /// The letters a take begins with.
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
-/// Version of the format. A file of another version is refused.
-pub const VERSION: u32 = 8;
+/// Version of the format. Version 8 is read too; a file of any other is refused.
+pub const VERSION: u32 = 9;
 
 // Kinds of records.
 const HEAD: u8 = 1;
@@ -237,6 +237,7 @@ fn next_record<'a>(from: &mut Bytes<'a>) -> Result<Option<(u8, Bytes<'a>)>, Take
 }
 
 struct Reader {
+    format: Format,
     build: String,
     current: usize,
     timeline: Timeline,
@@ -250,9 +251,11 @@ impl Reader {
             return Err(TakeError::Format);
         }
         let found = from.u32()?;
-        if found != VERSION {
-            return Err(TakeError::Version { found, expected: VERSION });
-        }
+        let format = match found {
+            VERSION => Format::Now,
+            8 => Format::Eight,
+            _ => return Err(TakeError::Version { found, expected: VERSION }),
+        };
         let Some((HEAD, mut head)) = next_record(&mut from)? else {
             return Err(TakeError::damaged("it has no head"));
         };
@@ -265,21 +268,21 @@ impl Reader {
         }
         let grid = Grid { exponent };
         let timeline = Timeline { scene, model, size, every, grid, takes: Vec::new() };
-        Ok((from, Reader { build, current: 0, timeline }))
+        Ok((from, Reader { format, build, current: 0, timeline }))
     }
 
     fn record(&mut self, kind: u8, mut from: Bytes<'_>) -> Result<(), TakeError> {
         match kind {
             TAKE => self.take(&mut from)?,
             STEPS => {
-                let size = self.timeline.size;
+                let (size, format) = (self.timeline.size, self.format);
                 let take = self.named(&mut from)?;
                 let count = from.u32()? as usize;
                 let hashes = from.take(count.checked_mul(8).ok_or(TakeError::damaged("a length is too large"))?)?;
                 let hashes: Vec<u64> = hashes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
                 let (log, poses, snapshot) = (from.block()?, from.block()?, from.block()?);
-                match take.add_steps(&hashes, log, poses)? {
-                    true => take.add_snapshot(snapshot, size)?,
+                match take.add_steps(format, &hashes, log, poses)? {
+                    true => take.add_snapshot(format, snapshot, size)?,
                     false if snapshot.is_empty() => {}
                     false => return Err(TakeError::damaged("a snapshot stands where steps are missing")),
                 }
@@ -321,7 +324,7 @@ impl Reader {
             _ => return Err(TakeError::damaged("a take begins where no other was")),
         }
         let mut take = Take::empty(name, fork, *every, *grid);
-        take.add_snapshot(from.block()?, *size)?;
+        take.add_snapshot(self.format, from.block()?, *size)?;
         takes.push(take);
         Ok(())
     }

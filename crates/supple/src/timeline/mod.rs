@@ -30,6 +30,7 @@
 //! ```
 
 pub mod compare;
+mod eight;
 mod encode;
 pub mod file;
 mod poses;
@@ -38,7 +39,7 @@ mod take;
 pub use take::{Fork, Moment, Playback, Take};
 
 use crate::measure;
-use crate::model::{Model, State};
+use crate::model::{BodyId, Model, State};
 use crate::step::{StepError, Work};
 use crate::{Input, step};
 use poses::Grid;
@@ -106,12 +107,14 @@ pub enum TakeError {
     )]
     First,
     /// No such step was recorded.
-    #[error("take {take} has no step {step} [take/step]")]
+    #[error("take {take} has no step {step}{} [take/step]", end_told(*.end))]
     Step {
         /// Index of the take.
         take: usize,
         /// As asked for.
         step: u64,
+        /// The last one it has; `None`: there is no such take.
+        end: Option<u64>,
     },
     /// A recorded step could not be done again.
     #[error("step {step} of the take cannot be done again: {error}")]
@@ -121,6 +124,10 @@ pub enum TakeError {
         /// The reason.
         error: StepError,
     },
+}
+
+fn end_told(end: Option<u64>) -> String {
+    end.map_or(": there is no such take".into(), |end| format!(": its last is {end}"))
 }
 
 impl TakeError {
@@ -146,6 +153,8 @@ impl TakeError {
 const EVERY: usize = 60;
 /// Bodies per step between snapshots of a large one: its snapshots take a fifth of the room of its poses, about.
 const BODIES_PER_STEP: usize = 100;
+/// Rotations are stored to 2⁻¹⁴ in each of four numbers \[rad\].
+const TURNED: f64 = 5e-4;
 /// How far apart the joints of a recorded state may be in a model that has changed, as a share of its size.
 const FIT: f64 = 0.01;
 
@@ -233,7 +242,7 @@ impl Timeline {
 
     /// Removes a take and all that left it. They keep their indices and can be restored. Returns those that were removed by this.
     pub fn remove(&mut self, take: usize) -> Result<Vec<usize>, TakeError> {
-        let fork = self.takes.get(take).ok_or(TakeError::Step { take, step: 0 })?.fork;
+        let fork = self.takes.get(take).ok_or(TakeError::Step { take, step: 0, end: None })?.fork;
         if fork.is_none() {
             return Err(TakeError::First);
         }
@@ -282,14 +291,19 @@ impl Timeline {
     fn find(&self, take: usize, step: u64) -> Result<usize, TakeError> {
         match self.takes.get(take) {
             Some(t) if !t.removed && step <= t.end() => Ok(self.holder(take, step)),
-            _ => Err(TakeError::Step { take, step }),
+            _ => Err(self.no_step(take, step)),
         }
+    }
+
+    fn no_step(&self, take: usize, step: u64) -> TakeError {
+        let end = self.takes.get(take).filter(|take| !take.removed).map(Take::end);
+        TakeError::Step { take, step, end }
     }
 
     /// The moment after `step` steps in the history of a take, to go on from.
     pub fn seek(&self, model: &Model, take: usize, step: u64, work: &mut Work) -> Result<Moment, TakeError> {
         let holder = self.find(take, step)?;
-        let mut moment = self.takes[holder].snapshot(holder, step).ok_or(TakeError::Step { take, step })?;
+        let mut moment = self.takes[holder].snapshot(holder, step).ok_or(self.no_step(take, step))?;
         self.check(model, &moment.state)?;
         while moment.step < step {
             self.advance(model, take, &mut moment, work)?;
@@ -309,6 +323,41 @@ impl Timeline {
         self.takes[holder].look(holder, step, playback)
     }
 
+    /// Whether a step was recorded in the history of a take.
+    pub fn check_step(&self, take: usize, step: u64) -> Result<(), TakeError> {
+        self.find(take, step).map(|_| ())
+    }
+
+    /// How a moment that was computed again differs from what is stored of its step: by the last bit where there is a snapshot, elsewhere by more
+    /// than the rounding of the stored poses. `None`: no body is seen to differ. `playback` is kept from step to step.
+    pub fn difference(
+        &self,
+        take: usize,
+        moment: &Moment,
+        playback: &mut Playback,
+    ) -> Result<Option<Difference>, TakeError> {
+        self.look(take, moment.step, playback)?;
+        let holder = self.holder(take, moment.step);
+        let exact = self.takes[holder].snapshot(holder, moment.step).filter(|kept| kept.step == moment.step);
+        let mut worst: Option<Difference> = None;
+        for (k, body) in moment.state.bodies.iter().enumerate() {
+            let (kept, differs) = match &exact {
+                Some(exact) => (exact.state.bodies[k].pose(), exact.state.bodies[k] != *body),
+                None => {
+                    let kept = playback.pose(k);
+                    let turned = kept.rotation.angle_between(body.orientation);
+                    let moved = kept.translation.distance(body.position);
+                    (kept, moved > self.grid.line() || turned > TURNED)
+                }
+            };
+            let distance = kept.translation.distance(body.position);
+            if differs && worst.is_none_or(|worst| distance > worst.distance) {
+                worst = Some(Difference { body: BodyId(k as u32), distance });
+            }
+        }
+        Ok(worst)
+    }
+
     /// Does the next recorded step of a take's history again. The hash tells whether it came out as recorded.
     pub fn advance(
         &self,
@@ -317,7 +366,7 @@ impl Timeline {
         moment: &mut Moment,
         work: &mut Work,
     ) -> Result<Outcome, TakeError> {
-        let missing = TakeError::Step { take, step: moment.step + 1 };
+        let missing = self.no_step(take, moment.step.saturating_add(1));
         self.find(take, moment.step + 1)?;
         let holder = self.holder(take, moment.step); // a fork holds the state it begins with, and so the step from there
         // A moment of another branch has no place in this history.
@@ -354,12 +403,21 @@ impl Timeline {
         }
         let gap = measure::joint_gap(model, state);
         match gap.joint {
-            Some(joint) if gap.distance > FIT * poses::size(model) || gap.distance.is_nan() => {
+            Some(joint) if gap.distance > FIT * model.size() || gap.distance.is_nan() => {
                 Err(TakeError::Apart { joint: model.joint(joint).name.clone(), gap: gap.distance })
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Where a step that was done again differs most from what is stored of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The body.
+    pub body: BodyId,
+    /// How far its centre of mass is from where it was \[m\]; 0 when only its rotation or its velocity differs.
+    pub distance: f64,
 }
 
 /// What came of a step done again.

@@ -46,7 +46,7 @@ impl Grid {
 
     /// For a character: 2 to the whole number below log₂(size / 20,000).
     pub(super) fn new(model: &Model) -> Grid {
-        let exponent = (size(model) / 20_000.0).log2().floor();
+        let exponent = (model.size() / 20_000.0).log2().floor();
         Grid { exponent: (exponent as i32).clamp(*Grid::EXPONENTS.start(), *Grid::EXPONENTS.end()) }
     }
 
@@ -81,16 +81,6 @@ impl Grid {
 /// 2 to a whole number, exact.
 fn power(exponent: i32) -> f64 {
     2f64.powi(exponent)
-}
-
-/// How far the bodies of a character are apart at the start \[m\]: the diagonal of the box around their centres; for one body the distance
-/// of its joint, or a metre.
-pub(super) fn size(model: &Model) -> f64 {
-    let centres = || model.bodies().iter().map(|body| body.start.translation);
-    let (low, high) = centres().fold((DVec3::MAX, DVec3::MIN), |(low, high), p| (low.min(p), high.max(p)));
-    let arms = model.joints().iter().map(|joint| joint.child_from_joint.translation.length());
-    let size = arms.fold((high - low).length(), f64::max);
-    if size.is_finite() && size > 0.0 { size } else { 1.0 }
 }
 
 /// One of the seven numbers of a body, with what its next value is predicted from.

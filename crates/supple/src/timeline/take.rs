@@ -1,7 +1,7 @@
 //! One take: stretches of steps, each beginning with a snapshot.
 
 use super::TakeError;
-use super::encode::{Bytes, read_input, read_state, write_input, write_state};
+use super::encode::{Bytes, Format, read_input, read_input_of, read_state, write_input, write_state};
 use super::poses::{Grid, Trace};
 use crate::input::Input;
 use crate::maths::Pose;
@@ -273,7 +273,7 @@ impl Take {
         input: &mut Input,
         place: &mut Place,
     ) -> Result<u64, TakeError> {
-        let hash = self.hash(step + 1).ok_or(TakeError::Step { take: index, step: step + 1 })?;
+        let hash = self.hash(step + 1).ok_or(TakeError::Step { take: index, step: step + 1, end: Some(self.end()) })?;
         let stretch = self.stretch_of(step).expect("it holds the step after");
         if (place.take, place.stretch) != (index, stretch) {
             *place = Place { take: index, stretch, log: 0 }; // the stretch before, or the take that this one left, has been read
@@ -287,7 +287,7 @@ impl Take {
 
     /// Moves a playback to a step of this take.
     pub(super) fn look(&self, index: usize, step: u64, playback: &mut Playback) -> Result<(), TakeError> {
-        let missing = TakeError::Step { take: index, step };
+        let missing = TakeError::Step { take: index, step, end: Some(self.end()) };
         let stretch = self.stretch_of(step).filter(|_| step <= self.end()).ok_or(missing)?;
         let goes_on = playback.place.is_some_and(|p| (p.take, p.stretch) == (index, stretch)) && playback.step <= step;
         if !goes_on {
@@ -312,26 +312,42 @@ impl Take {
     }
 
     /// Adds a snapshot as a file holds it; `size` is the number of bodies and joints that it must have.
-    pub(super) fn add_snapshot(&mut self, bytes: &[u8], size: (usize, usize)) -> Result<(), TakeError> {
+    pub(super) fn add_snapshot(&mut self, format: Format, bytes: &[u8], size: (usize, usize)) -> Result<(), TakeError> {
         let mut last = Input::default();
-        let state = read_snapshot(bytes, &mut last)?;
+        let state = read_snapshot_of(format, bytes, &mut last)?;
         if (state.bodies.len(), state.joints.len()) != size {
             return Err(TakeError::damaged("a snapshot has another number of bodies or joints than the head"));
         }
         self.last = last;
-        self.begin(bytes.to_vec(), &state);
+        match format {
+            Format::Now => self.begin(bytes.to_vec(), &state),
+            Format::Eight => self.keep(&state),
+        }
         Ok(())
     }
 
     /// Adds steps as a file holds them. All is read once, so that nothing is wrong later. Returns whether a snapshot must follow.
-    pub(super) fn add_steps(&mut self, hashes: &[u64], log: &[u8], poses: &[u8]) -> Result<bool, TakeError> {
+    pub(super) fn add_steps(
+        &mut self,
+        format: Format,
+        hashes: &[u64],
+        log: &[u8],
+        poses: &[u8],
+    ) -> Result<bool, TakeError> {
         let room = self.stretches.last().map_or(0, |stretch| self.every as usize - stretch.hashes.len());
         if hashes.is_empty() || hashes.len() > room {
             return Err(TakeError::damaged("there are no steps, or more than fit before the next snapshot"));
         }
         let (mut inputs, mut traces) = (Bytes(log), Bytes(poses));
+        let mut anew = Vec::new();
         for _ in hashes {
-            read_input(&mut inputs, &mut self.last)?;
+            if format == Format::Now {
+                read_input(&mut inputs, &mut self.last)?;
+            } else {
+                let before = self.last.clone();
+                read_input_of(format, &mut inputs, &mut self.last)?;
+                write_input(Some(&before), &self.last, &mut anew);
+            }
             self.trace.read(&mut traces)?;
         }
         if !inputs.0.is_empty() || !traces.0.is_empty() {
@@ -339,7 +355,7 @@ impl Take {
         }
         let stretch = growing(&mut self.stretches);
         stretch.hashes.extend_from_slice(hashes);
-        stretch.log.extend_from_slice(log);
+        stretch.log.extend_from_slice(if format == Format::Now { log } else { &anew });
         stretch.poses.extend_from_slice(poses);
         Ok(self.is_full())
     }
@@ -352,9 +368,13 @@ fn growing(stretches: &mut [Arc<Stretch>]) -> &mut Stretch {
 
 /// A snapshot: a state, then a whole input.
 fn read_snapshot(bytes: &[u8], input: &mut Input) -> Result<State, TakeError> {
+    read_snapshot_of(Format::Now, bytes, input)
+}
+
+fn read_snapshot_of(format: Format, bytes: &[u8], input: &mut Input) -> Result<State, TakeError> {
     let mut from = Bytes(bytes);
     let state = read_state(&mut from)?;
     *input = Input::default();
-    read_input(&mut from, input)?;
+    read_input_of(format, &mut from, input)?;
     if from.0.is_empty() { Ok(state) } else { Err(TakeError::damaged("a snapshot is too long")) }
 }
