@@ -121,3 +121,16 @@ fn a_hard_limit_is_not_passed_from_afar_within_one_step() {
         assert!(left.abs() < 1e-6, "{mask:?}: {left} rad from the stop");
     }
 }
+
+#[test]
+fn the_report_of_a_crowd_tells_of_flesh_as_that_of_one_does() {
+    let scene = Scene::parse("worm").unwrap();
+    let mut one = scene.state.clone();
+    let alone = step(&scene.model, &scene.input, &mut one, &mut Work::new(&scene.model)).unwrap();
+    let mut crowd = vec![scene.state.clone(), scene.state.clone()];
+    let inputs = [scene.input.clone()];
+    let both = step_crowd(&scene.model, &inputs, &mut crowd, &mut Work::new(&scene.model)).unwrap();
+    assert!(alone.flesh_newton > 0, "{alone:?}");
+    assert_eq!((both.flesh_newton, both.control), (alone.flesh_newton, alone.control));
+    assert_eq!(both.rules, alone.rules.plus(alone.rules));
+}

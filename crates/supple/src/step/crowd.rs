@@ -42,6 +42,9 @@ pub fn step_crowd(
             None => step(model, input(k), &mut states[k], work).map_err(|error| CrowdError { character: k, error })?,
         };
         report.beside(one);
+        for _ in 1..advanced {
+            report.rules = report.rules.plus(one.rules); // a report of four stands for each
+        }
         k += advanced;
     }
     Ok(report)
