@@ -68,7 +68,10 @@ pub(super) fn run(args: &RigsArgs, terminal: &Terminal) -> Result<(), Error> {
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let cannot = |e: std::io::Error| Error::input(folder, &e);
+    let cannot = |e: std::io::Error| {
+        let what = format!("cannot read the folder {}: {}", folder.display(), e.kind());
+        Error::setting(what, "check that it exists and may be read")
+    };
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
         let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
