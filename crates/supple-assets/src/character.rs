@@ -1,9 +1,10 @@
 //! A rigged character of a glTF file: the file, the rig made for it, and what is built of both.
 
-use crate::gltf::{Document, SkinnedMesh};
+use crate::gltf::{Document, SkinnedMesh, container};
 use crate::rig::{self, Rig, RigOptions};
 use crate::scene::{self, BoneChange};
 use crate::{FileError, Files, Imported, InputFile, Note};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,6 +43,39 @@ impl Character {
     /// The .glb or .gltf file.
     pub fn source(&self) -> &Path {
         &self.document.path
+    }
+
+    /// The file as it was read, byte for byte.
+    pub fn bytes(&self) -> &[u8] {
+        self.document.file.bytes()
+    }
+
+    /// Tells this file from others that a running program has read; it means nothing to another program.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.document.path.hash(&mut hash);
+        self.bytes().hash(&mut hash);
+        hash.finish()
+    }
+
+    /// A buffer or image that the file names by a relative URI, by its name without percent signs. Nothing else is read: a name that the file does not have
+    /// is none, and neither is an image of a file whose bytes came alone.
+    pub fn beside(&self, name: &str) -> Option<Vec<u8>> {
+        let root = self.document.root();
+        let named = |uri: &Option<String>| {
+            uri.as_deref().filter(|uri| !uri.starts_with("data:")).and_then(container::decode_percent).as_deref()
+                == Some(name)
+        };
+        if let Some(k) = root.buffers.iter().position(|buffer| named(&buffer.uri)) {
+            return self.document.container.buffers.get(k).cloned();
+        }
+        let image = root.images.iter().find(|image| named(&image.uri))?;
+        container::beside(&self.document.file.afresh(), image.uri.as_deref()?).ok()
+    }
+
+    /// By node of the file: the bone that carries it, if any.
+    pub fn carriers(&self) -> &[Option<usize>] {
+        &self.rig.bone_of_node
     }
 
     /// Metres in a unit of length of the file.

@@ -127,6 +127,11 @@ impl InputFile {
         &self.bytes
     }
 
+    /// The same with all of its allowance, to read again what it names.
+    pub(crate) fn afresh(&self) -> InputFile {
+        InputFile { left: Arc::new(AtomicU64::new(MOST_IN_ALL)), ..self.clone() }
+    }
+
     /// All of it, and nothing else.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes

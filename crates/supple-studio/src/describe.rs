@@ -22,7 +22,9 @@ struct Description<'a> {
     controls: &'static [&'static str],
     /// Height of the level floor, if there is one \[m\].
     floor: Option<f64>,
-    /// What bodies carry; where they are when bodies are at their `rest`.
+    /// The character's own file, if the scene is one.
+    file: Option<FileLine>,
+    /// What bodies carry, unless the file is drawn; where they are when bodies are at their `rest`.
     meshes: Vec<MeshLine<'a>>,
     /// Soft matter around bones.
     flesh: Option<FleshLine>,
@@ -138,6 +140,30 @@ pub(crate) struct Dress {
     pub(crate) notes: Vec<Note>,
     /// The character, whose bones may be changed.
     pub(crate) character: Option<Character>,
+    /// Tells the character's file from others.
+    pub(crate) fingerprint: Option<u64>,
+}
+
+impl Dress {
+    /// The file that the page draws, as long as its bones are the bodies of the model.
+    fn file(&self, model: &Model) -> Option<FileLine> {
+        let (character, fingerprint) = (self.character.as_ref()?, self.fingerprint?);
+        if character.rig.bones.len() != model.bodies().len() {
+            return None;
+        }
+        let name = character.source().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Some(FileLine { key: format!("{fingerprint:016x}"), name, carried_by: character.carriers().to_vec() })
+    }
+}
+
+/// The character's own file: the page draws it, and bodies carry its nodes.
+#[derive(Serialize)]
+struct FileLine {
+    /// It is at `/file/KEY/NAME`, what it names beside it.
+    key: String,
+    name: String,
+    /// By node of the file: the body that carries it.
+    carried_by: Vec<Option<usize>>,
 }
 
 /// A mesh in world coordinates at the start, flat lists.
@@ -314,6 +340,8 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         summary: info.summary,
         takes: info.takes.iter().map(|&(name, summary)| TakeName { name, summary }).collect(),
     });
+    let file = dress.file(model);
+    let meshes = if file.is_some() { &[][..] } else { &dress.meshes[..] };
     json(&Description {
         kind: "scene",
         protocol: PROTOCOL,
@@ -325,7 +353,8 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         obstacles: obstacles.collect(),
         controls: scene.controls(),
         floor: floor(model),
-        meshes: dress.meshes.iter().map(mesh).collect(),
+        file,
+        meshes: meshes.iter().map(mesh).collect(),
         flesh: model.flesh().map(flesh).or_else(|| model.skin().map(|own| skin(own, model))),
         skin: model.skin().map(carried),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),

@@ -228,13 +228,14 @@ impl Studio {
 }
 
 /// All that is told or taken in, besides the files of the page.
-fn data_routes() -> [(&'static str, MethodRouter<Arc<Desk>>); 6] {
+fn data_routes() -> [(&'static str, MethodRouter<Arc<Desk>>); 7] {
     [
         ("/socket", get(socket)),
         ("/take", get(take).post(load)),
         ("/saved", post(saved)),
         ("/baked.glb", get(baked)),
         ("/rig.toml", get(rig)),
+        ("/file/{key}/{*name}", get(character_file)),
         ("/compare/{take}/{other}", get(compare)),
     ]
 }
@@ -363,8 +364,10 @@ async fn pass(State(door): State<Arc<Door>>, request: axum::extract::Request, ne
         },
     };
     let headers = response.headers_mut();
-    let policy =
-        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
+    // Textures inside a file become blobs; its compressed meshes and textures are unpacked by workers made of blobs, in WebAssembly.
+    let policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; \
+                  connect-src 'self' blob: data:; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
+                  frame-ancestors 'none'";
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
@@ -564,6 +567,27 @@ fn bake(copied: &Copied, wanted: &AtomicBool) -> Result<Vec<u8>, TakeError> {
         Some(character) => character.bake(model, &recording, name, &settings).bytes,
         None => bake_scene(model, &recording, name, &settings).bytes,
     })
+}
+
+/// The file of a character that this session has opened, or what that file names beside itself; nothing else of the disk.
+async fn character_file(State(desk): State<Arc<Desk>>, Path((key, name)): Path<(String, String)>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    let fingerprint = u64::from_str_radix(&key, 16).unwrap_or(0);
+    if desk.commands.send(Command::Character(fingerprint, reply)).await.is_err() {
+        return stopped();
+    }
+    let Ok(character) = answer.await else { return stopped() };
+    let read = move || {
+        let character = character?;
+        let own = character.source().file_name().is_some_and(|own| *own == *name);
+        if own { Some(character.bytes().to_vec()) } else { character.beside(&name) }
+    };
+    let headers = [(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")];
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Some(bytes)) => (headers, bytes).into_response(),
+        Ok(None) => (StatusCode::NOT_FOUND, "this session has opened no such file").into_response(),
+        Err(_) => stopped(),
+    }
 }
 
 /// The rig of the character as a scene file.

@@ -87,7 +87,8 @@ impl Opening {
     /// The scene of a file at its start.
     pub fn of_file(made: Made) -> Opening {
         let Made { recipe, imported: Imported { scene, meshes, notes, .. }, character } = made;
-        Opening { scene, dress: Dress { meshes, notes, character }, recipe, takes: None }
+        let fingerprint = character.as_ref().map(Character::fingerprint);
+        Opening { scene, dress: Dress { meshes, notes, character, fingerprint }, recipe, takes: None }
     }
 
     /// Takes of the scene.
@@ -186,6 +187,8 @@ pub(crate) enum Command {
     Copy(oneshot::Sender<Copied>),
     /// A page holds the takes of a stage as they were at a revision. The answer: whether they are those of the present stage.
     Saved { generation: u32, revision: u64, reply: oneshot::Sender<bool> },
+    /// The character of the scene, or of one that was open before it, by its fingerprint; `None`: there is none.
+    Character(u64, oneshot::Sender<Option<Character>>),
     /// The rig of the character as a scene file; `None`: the scene is no character.
     Rig(oneshot::Sender<Option<String>>),
     /// A file replaces scene and takes.
@@ -646,6 +649,11 @@ impl Simulation {
                     self.publish_status();
                 }
                 let _ = reply.send(present);
+            }
+            Command::Character(fingerprint, reply) => {
+                let meant = |stage: &&Stage| stage.dress.fingerprint == Some(fingerprint);
+                let stage = std::iter::once(&self.stage).chain(&self.earlier).chain(&self.later).find(meant);
+                let _ = reply.send(stage.and_then(|stage| stage.dress.character.clone()));
             }
             Command::Rig(reply) => {
                 let character = self.stage.dress.character.as_ref();

@@ -223,3 +223,42 @@ async fn a_mended_model_opens_again() {
     assert_eq!(journals(&folder), Vec::<PathBuf>::new());
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+/// The hand as a .gltf with a buffer and an image beside it, in a folder with a file that it does not name.
+fn hand_in_parts(folder: &Path) -> PathBuf {
+    let glb = hand();
+    let length = u32::from_le_bytes(glb[12..16].try_into().unwrap()) as usize;
+    let mut root: Value = serde_json::from_slice(&glb[20..20 + length]).unwrap();
+    root["buffers"][0]["uri"] = json!("hand.bin");
+    root["images"] = json!([{ "uri": "a%20skin.png" }]);
+    std::fs::write(folder.join("hand.bin"), &glb[28 + length..]).unwrap();
+    std::fs::write(folder.join("a skin.png"), b"picture").unwrap();
+    std::fs::write(folder.join("private.txt"), b"of nobody's business").unwrap();
+    let path = folder.join("hand.gltf");
+    std::fs::write(&path, root.to_string()).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_is_given_the_opened_file_and_what_it_names_and_nothing_else() {
+    let folder = folder("own-file");
+    let path = hand_in_parts(&folder);
+    let (address, _task) = run(Opening::of_file(made(&path)), "test", None);
+    let mut client = Client::connect(&address).await;
+    let scene = client.told("scene").await;
+    let key = scene["file"]["key"].as_str().unwrap().to_owned();
+    assert_eq!(scene["file"]["name"], "hand.gltf");
+    assert_eq!(scene["meshes"], json!([]), "the page draws the file");
+    let carried = scene["file"]["carried_by"].as_array().unwrap();
+    assert_eq!(carried.iter().filter(|body| body.is_number()).count(), scene["bodies"].as_array().unwrap().len());
+
+    let get = async |name: &str| ask(&address, "GET", &format!("/file/{key}/{name}"), b"").await;
+    assert_eq!(get("hand.gltf").await, (200, std::fs::read(&path).unwrap()));
+    assert_eq!(get("hand.bin").await, (200, std::fs::read(folder.join("hand.bin")).unwrap()));
+    assert_eq!(get("a%20skin.png").await, (200, b"picture".to_vec()));
+    for name in ["private.txt", "../own-file/private.txt", "%2e%2e/private.txt", "/etc/hostname", "%2Fetc%2Fhostname"] {
+        assert_eq!(get(name).await.0, 404, "{name}");
+    }
+    let (status, _) = ask(&address, "GET", "/file/0123456789abcdef/hand.gltf", b"").await;
+    assert_eq!(status, 404, "of a file that was never opened");
+}

@@ -155,7 +155,7 @@ fn buffers(file: &InputFile, root: &Root, mut chunk: Option<&[u8]>) -> Result<Ve
 }
 
 /// The file that a URI names.
-fn beside(file: &InputFile, uri: &str) -> Result<Vec<u8>, FileError> {
+pub(crate) fn beside(file: &InputFile, uri: &str) -> Result<Vec<u8>, FileError> {
     let wrong =
         |what: String| FileError::new("file/buffer", file.path(), what, "name a file beside it, or export it again");
     let name = decode_percent(uri).ok_or_else(|| wrong(format!("the uri \"{uri}\" is not one")))?;
@@ -166,7 +166,7 @@ fn beside(file: &InputFile, uri: &str) -> Result<Vec<u8>, FileError> {
 }
 
 /// `a%20b` → `a b`.
-fn decode_percent(uri: &str) -> Option<String> {
+pub(crate) fn decode_percent(uri: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(uri.len());
     let mut rest = uri.bytes();
     while let Some(byte) = rest.next() {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
+    /// The file as it was opened: the page draws its bytes and what it names.
+    pub(crate) file: InputFile,
     pub(crate) container: Container,
     /// By node: its parent.
     pub(crate) parents: Vec<Option<usize>>,
@@ -55,9 +57,7 @@ const MAX_DEPTH: usize = 4096;
 impl Document {
     pub(crate) fn read(file: InputFile) -> Result<Document, FileError> {
         let container = container::read(&file)?;
-        let path = file.path().to_owned();
-        drop(file); // its bytes are in the container
-        Document::new(&path, container)
+        Document::new(file, container)
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -68,7 +68,8 @@ impl Document {
         Reader::new(&self.path, &self.container)
     }
 
-    fn new(path: &Path, container: Container) -> Result<Document, FileError> {
+    fn new(file: InputFile, container: Container) -> Result<Document, FileError> {
+        let path = file.path();
         let root = &container.root;
         check_references(path, root)?;
         let parents = parents(path, root)?;
@@ -101,7 +102,7 @@ impl Document {
             }
         }
         let names = names(root);
-        Ok(Document { path: path.to_owned(), parents, order, local, world, scale: 1.0, names, notes, container })
+        Ok(Document { path: path.to_owned(), file, parents, order, local, world, scale: 1.0, names, notes, container })
     }
 
     /// The places of all nodes in the world, from those in their parents.

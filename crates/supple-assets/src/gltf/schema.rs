@@ -18,6 +18,7 @@ pub(crate) struct Root {
     pub(crate) accessors: Vec<Accessor>,
     pub(crate) buffer_views: Vec<BufferView>,
     pub(crate) buffers: Vec<Buffer>,
+    pub(crate) images: Vec<Image>,
     pub(crate) extensions: Value,
 }
 
@@ -164,4 +165,10 @@ pub(crate) struct BufferView {
 pub(crate) struct Buffer {
     pub(crate) uri: Option<String>,
     pub(crate) byte_length: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Image {
+    pub(crate) uri: Option<String>,
 }

@@ -83,7 +83,7 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 19] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),

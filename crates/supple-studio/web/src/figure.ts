@@ -173,14 +173,24 @@ export class Figure {
 
   /** The box around all shapes at the start of the scene. */
   startBox(): THREE.Box3 {
+    const starts = this.message.bodies.map((body) => matrixOf(body.start));
+    return this.boxOf(null, (body) => starts[body]!);
+  }
+
+  /** The box around the shapes of a body, or of all, where they are now. */
+  boxNow(body: number | null): THREE.Box3 {
+    return this.boxOf(body, (body) => this.worldOf(body));
+  }
+
+  private boxOf(body: number | null, worldOf: (body: number) => THREE.Matrix4): THREE.Box3 {
     const box = new THREE.Box3();
     const one = new THREE.Box3();
     const local = new THREE.Matrix4();
-    const starts = this.message.bodies.map((body) => matrixOf(body.start));
     for (const { mesh, parts } of this.solids) {
       mesh.geometry.computeBoundingBox();
       for (const part of parts) {
-        local.fromArray(part.local).premultiply(starts[part.body]!);
+        if (body !== null && part.body !== body) continue;
+        local.fromArray(part.local).premultiply(worldOf(part.body));
         box.union(one.copy(mesh.geometry.boundingBox!).applyMatrix4(local));
       }
     }

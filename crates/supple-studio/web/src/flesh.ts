@@ -194,6 +194,11 @@ export class FleshView {
     return new THREE.Box3().setFromArray(this.positions);
   }
 
+  /** The box of the surface as it is drawn. */
+  boxNow(): THREE.Box3 {
+    return new THREE.Box3().setFromArray(this.positions);
+  }
+
   dispose(): void {
     for (const drawn of [this.surface, this.wires, this.balls]) {
       drawn.geometry.dispose();

@@ -1,31 +1,35 @@
 // The studio's page: the latest frame of the server, drawn; what hands do, sent.
 
 import * as THREE from "three";
+import { Character } from "./character";
 import { Cones, floorOf, Obstacles } from "./contacts";
 import { Direct } from "./direct";
 import { Figure } from "./figure";
 import { FleshView } from "./flesh";
+import { frontOf } from "./front";
 import { Heat } from "./heat";
 import { Instruments } from "./instruments";
 import { Lines } from "./lines";
 import { Link } from "./link";
+import { readFile } from "./load";
 import { Marks } from "./marks";
 import { Overlay } from "./overlay";
 import { Panel, type Layer } from "./panel";
-import { Skin } from "./skin";
 import { figure as written } from "./plots";
-import { JOINT, PROTOCOL, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
+import { JOINT, PROTOCOL, type FileMessage, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { planeAxis, Pull } from "./pull";
 import { SoftView } from "./soft";
-import { Stage } from "./stage";
+import { MOVING_ROOM, Stage, type View } from "./stage";
 import { Takes } from "./takes";
 import { Touch, type Tool } from "./touch";
 import { Twins } from "./twins";
 
-// `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card.
+// `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card; so does `?noroom`, which has a plain sky for the light of
+// the room. Without shadows there is no room either, unless `?room` asks for it.
 const query = new URLSearchParams(location.search);
 const canvas = document.getElementById("view") as HTMLCanvasElement;
-const stage = new Stage(canvas, { antialias: !query.has("noaa"), shadows: !query.has("noshadow") });
+const shadows = !query.has("noshadow");
+const stage = new Stage(canvas, { antialias: !query.has("noaa"), shadows, room: query.has("room") || (shadows && !query.has("noroom")) });
 const label = document.getElementById("label") as HTMLElement;
 const forceLabel = document.getElementById("force") as HTMLElement;
 const troubleLabel = document.getElementById("trouble") as HTMLElement;
@@ -35,7 +39,9 @@ let status: StatusMessage | null = null;
 let latest: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
-let skin: Skin | null = null;
+let character: Character | null = null;
+/** Its file is on its way. */
+let loading = false;
 let flesh: FleshView | null = null;
 let soft: SoftView | null = null;
 let lines: Lines | null = null;
@@ -116,7 +122,7 @@ const panel: Panel = new Panel({
     direct.showBone();
     fresh = true;
   },
-  goHome: () => stage.goHome(),
+  frame: () => frameChosen(),
   tool: (tool) => take(touch.tool === tool ? "pull" : tool),
   meant: () => hovered ?? panel.chosen,
 }, instruments);
@@ -156,8 +162,11 @@ const pull: Pull = new Pull(canvas, stage, {
   turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
   turnsAbout: (body) => scene && planeAxis(scene, body),
   release: () => link.send({ type: "release", pointer: 0 }),
-  ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (skin?.present ?? false)))),
-  choose: (body) => panel.choose(body),
+  ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (character?.present ?? false)))),
+  choose(body) {
+    hintDone();
+    panel.choose(body);
+  },
   hover(body, x, y) {
     hovered = body;
     canvas.style.cursor = body === null ? "" : "grab";
@@ -169,6 +178,30 @@ const pull: Pull = new Pull(canvas, stage, {
     }
     fresh = true;
   },
+});
+
+// The first hint, until the first thing is done; a browser that remembers it shows it once.
+const hint = document.getElementById("hint") as HTMLElement;
+const HINTED = "supple-hinted";
+const remembered = (): string | null => {
+  try {
+    return localStorage.getItem(HINTED);
+  } catch {
+    return null; // a browser that keeps nothing
+  }
+};
+function hintDone(): void {
+  if (hint.hidden) return;
+  hint.hidden = true;
+  try {
+    localStorage.setItem(HINTED, "yes");
+  } catch {
+    // it is shown again next time
+  }
+}
+hint.hidden = remembered() !== null;
+document.addEventListener("keydown", (event) => {
+  if ([" ", "l", "L", "h", "H"].includes(event.key)) hintDone();
 });
 
 /** Takes a tool for the skin. */
@@ -251,10 +284,7 @@ function setScene(message: SceneMessage): void {
   held.clear();
   steered = null;
   figure = new Figure(message);
-  if (skin) stage.scene.remove(skin.group);
-  skin?.dispose();
-  skin = new Skin(message);
-  stage.scene.add(skin.group);
+  wear(message.file ? null : Character.ofMeshes(message));
   if (flesh) stage.scene.remove(flesh.group);
   if (soft) stage.scene.remove(soft.group);
   soft?.dispose();
@@ -266,29 +296,16 @@ function setScene(message: SceneMessage): void {
     stage.scene.add(soft.group);
     touch.surface = flesh.surface;
   }
-  // Shapes lie inside a skin: they are drawn when asked for.
-  const shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!;
   const covered = new Set(message.skin?.proxies.map(({ body }) => body));
-  layers.shapes = shapes.checked = !skin.present && !message.bodies.every((_, body) => covered.has(body));
+  showShapes(!message.file && !character?.present && !message.bodies.every((_, body) => covered.has(body)));
   lines = new Lines(message);
   pull.figure = figure;
   stage.scene.add(figure.group, figure.ghosts, lines.group);
   weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
-  const box = figure.startBox();
-  if (flesh) box.union(flesh.startBox());
-  // A creature that can be directed has room to jump, and is seen from the side: what the mouse does is then what it is led to.
-  const directed = message.scenes.some((line) => line.name === message.name.split(":")[0] && (line.takes?.length ?? 0) > 0);
-  if (directed) box.max.y = Math.max(box.max.y, box.min.y + 0.9 * box.getSize(new THREE.Vector3()).length());
-  const ground = floorOf(message) ?? findGround(box);
-  obstacles = new Obstacles(message, 0.5 * box.getSize(new THREE.Vector3()).length());
+  obstacles = new Obstacles(message, 0.5 * figure.startBox().getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
-  twins.begin(soft, obstacles.around(box), ground);
+  if (!same) fit();
   soft?.accompany(figure.group.children, obstacles.group.children);
-  if (!same) {
-    stage.fit(obstacles.around(box), ground, directed ? "aside" : "above");
-    touch.resize(0.08 * stage.radius);
-    showTool();
-  }
   // Loads from a thousandth of about the character's weight up to it.
   const heaviest = 10 ** Math.ceil(Math.log10(weight));
   const deep = 10 ** Math.ceil(Math.log10(soft?.depth ?? 1));
@@ -301,13 +318,65 @@ function setScene(message: SceneMessage): void {
     displacement: new Heat("Displacement", -1, "m", 1e-3 * deep, deep),
     pressure: new Heat("Pressure", -1, "Pa", 1e2, 1e5),
   };
+  followNow(message.controls.length > 0);
   // The page may come late: what is followed is looked for from where it started.
-  seen.fromArray(message.bodies[0]?.start.position ?? [0, 0, 0]);
-  seenIn = message.generation;
+  followed.place.fromArray(message.bodies[0]?.start.position ?? [0, 0, 0]);
+  Object.assign(followed, { body: 0, generation: message.generation });
   instruments.setScene(message);
   direct.setScene(message);
   panel.setScene(message);
   applyLayers();
+  if (message.file) void dress(message, message.file, same);
+}
+
+/** Camera, light and ground for what there is to see. */
+function fit(): void {
+  if (!scene || !figure || !obstacles) return;
+  const box = figure.startBox();
+  if (flesh) box.union(flesh.startBox());
+  // What the artist made fills the picture, not the shapes in it.
+  const points = character?.present && !soft ? character.restPoints() : null;
+  if (points) box.setFromPoints(points);
+  // A creature that can be directed has room to jump, and is seen from the side.
+  const directed = scene.scenes.some((line) => line.name === scene!.name.split(":")[0] && (line.takes?.length ?? 0) > 0);
+  if (directed) box.max.y = Math.max(box.max.y, box.min.y + 0.9 * box.getSize(new THREE.Vector3()).length());
+  const ground = floorOf(scene) ?? findGround(box);
+  const whole = obstacles.around(box);
+  twins.begin(soft, whole, ground);
+  const seen = whole.equals(box) && points ? points : undefined;
+  stage.fit(whole, ground, frontOf(scene), directed ? "aside" : "three_quarter", seen, scene.file ? undefined : MOVING_ROOM);
+  touch.resize(0.08 * stage.radius);
+  showTool();
+}
+
+/** Draws the character's own file, once it is read. */
+async function dress(message: SceneMessage, file: FileMessage, same: boolean): Promise<void> {
+  loading = true;
+  let read: Character | null = null;
+  try {
+    read = await Character.ofFile(message, file, await readFile(file, stage.renderer));
+  } catch (error) {
+    if (message === scene) panel.notify(`${file.name} cannot be drawn as it is (${String(error)}): you see the shapes that it collides with.`, "error");
+  }
+  if (message !== scene) return read?.dispose(); // another scene was opened meanwhile
+  loading = false;
+  wear(read);
+  showShapes(!read?.present && !soft);
+  if (!same) fit();
+  applyLayers();
+}
+
+/** What is drawn of the character from now on. */
+function wear(next: Character | null): void {
+  if (character) stage.scene.remove(character.group);
+  character?.dispose();
+  character = next;
+  if (next) stage.scene.add(next.group);
+}
+
+/** Shapes lie inside what is drawn: they are drawn when asked for, or when there is nothing else. */
+function showShapes(on: boolean): void {
+  layers.shapes = document.querySelector<HTMLInputElement>("[data-layer=shapes]")!.checked = on;
 }
 
 function heat(): Heat | null {
@@ -324,7 +393,7 @@ function vertexHeat(): { of: "displacement" | "pressure"; heat: Heat } | null {
 function applyLayers(): void {
   if (!figure || !lines) return;
   // A file's own mesh is not drawn again where it became soft skin.
-  if (skin) skin.group.visible = layers.skin && !soft;
+  if (character) character.group.visible = layers.skin && !soft;
   soft?.show(layers);
   twins.show(layers.twin);
   flesh?.show(layers);
@@ -353,10 +422,12 @@ function show(frame: MovingFrame): void {
   if (!figure || !lines) return;
   figure.move(frame);
   obstacles?.move(frame);
-  figure.highlight(pull.active?.body ?? hovered ?? panel.chosen);
+  const meant = pull.active?.body ?? hovered ?? panel.chosen;
+  figure.highlight(meant);
+  character?.light(meant);
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
-  skin?.move(figure.worlds);
+  character?.move(figure.worlds);
   const nodes = soft ? soft.carry(frame, layers.cage || layers.strain) : frame.nodes;
   flesh?.move(nodes, layers.strain ? heats!.strain : null);
   const number = vertexHeat();
@@ -372,15 +443,46 @@ function show(frame: MovingFrame): void {
   stage.touch();
 }
 
-/** The camera goes along with the first body of a scene that is steered. */
-const seen = new THREE.Vector3();
-let seenIn = -1;
+/** Where the character is now; of one that is nothing but flesh, where that is. */
+function boxNow(body: number | null): THREE.Box3 {
+  const box = figure!.boxNow(body);
+  if (flesh && body === null) box.union(flesh.boxNow());
+  return box;
+}
+
+/** F: what is chosen, or the whole character, where it is now. */
+function frameChosen(): void {
+  if (!figure || !latest) return;
+  const box = boxNow(panel.chosen);
+  stage.frame(box.isEmpty() ? boxNow(null) : box, panel.chosen !== null && !box.isEmpty());
+}
+
+/** Whether the camera goes along: with what is chosen, or the first body. A scene that is steered begins so. */
+let following = false;
+const followed = { place: new THREE.Vector3(), body: -1, generation: -1 };
+const followButton = document.getElementById("follow") as HTMLButtonElement;
+function followNow(on: boolean): void {
+  following = on;
+  followed.body = -1;
+  followButton.setAttribute("aria-pressed", String(on));
+}
+followButton.addEventListener("click", () => {
+  followNow(!following);
+  if (following) frameChosen();
+});
+for (const button of document.querySelectorAll<HTMLButtonElement>("[data-view]")) {
+  button.addEventListener("click", () => {
+    if (figure && latest) stage.look(button.dataset.view as View, boxNow(null));
+  });
+}
+
 function follow(frame: MovingFrame): void {
-  if (scene!.controls.length === 0) return;
-  const now = new THREE.Vector3().fromArray(frame.poses);
-  if (seenIn === frame.generation) stage.go(now.clone().sub(seen));
-  seen.copy(now);
-  seenIn = frame.generation;
+  if (!following) return;
+  const body = panel.chosen ?? 0;
+  const now = new THREE.Vector3().fromArray(frame.poses, 7 * body);
+  if (followed.generation === frame.generation && followed.body === body) stage.go(now.clone().sub(followed.place));
+  followed.place.copy(now);
+  Object.assign(followed, { body, generation: frame.generation });
 }
 
 /** The take that is compared with, as a translucent figure at the same step. */
@@ -519,8 +621,8 @@ function tick(): void {
   const scripted = performance.now();
   if (stage.draw()) {
     frames++;
-    if (waits && latest && status?.playing) link.send({ type: "play" });
-    waits &&= !latest;
+    if (waits && latest && !loading && status?.playing) link.send({ type: "play" });
+    waits &&= !latest || loading;
     cost.script = scripted - start;
     cost.draw = performance.now() - scripted;
   }
@@ -546,6 +648,10 @@ window.supple = {
   get frames() {
     return frames;
   },
+  /** Whether all there is to draw is there: a file takes a moment. */
+  get ready() {
+    return scene !== null && !loading;
+  },
   /** What the page shows of the comparison of two takes. */
   get comparison() {
     return takes.comparison;
@@ -563,10 +669,10 @@ window.supple = {
     return marks.shown;
   },
   /** What the drawn skin measures. */
-  skin: () => skin?.measure() ?? null,
+  skin: () => character?.measure() ?? null,
   /** Whether the meshes of a file are drawn as they are. */
   get meshesDrawn() {
-    return skin !== null && skin.present && skin.group.visible;
+    return character !== null && character.present && character.group.visible;
   },
   /** What is drawn of flesh. */
   get flesh() {
@@ -593,6 +699,46 @@ window.supple = {
     const [x, y] = toScreen(new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));
     const box = canvas.getBoundingClientRect();
     return [x + box.left, y + box.top];
+  },
+  /** The mean colour of the character as it is drawn, and which share of the picture's height or width it takes. */
+  portrait(): { mean: number[]; fills: number } {
+    const { width, height, data } = stage.snapshot(character?.group ?? null);
+    const sum = [0, 0, 0];
+    let pixels = 0;
+    const [rows, columns] = [new Set<number>(), new Set<number>()];
+    for (let k = 0; k < data.length; k += 4) {
+      if (data[k] === 255 && data[k + 1] === 0 && data[k + 2] === 255) continue;
+      pixels++;
+      rows.add(Math.floor(k / (4 * width)));
+      columns.add((k / 4) % width);
+      for (let c = 0; c < 3; c++) sum[c]! += data[k + c]!;
+    }
+    return { mean: sum.map((s) => s / pixels), fills: Math.max(rows.size / height, columns.size / width) };
+  },
+  /** Mean and standard deviation of the lightness, 0 to 255, in a square of the picture about a place in the window. */
+  patch(at: [number, number], half: number): { mean: number; deviation: number } {
+    const { width, height, data } = stage.snapshot(null);
+    const box = canvas.getBoundingClientRect();
+    const x = Math.round(((at[0] - box.left) * width) / box.width);
+    const y = Math.round(height - ((at[1] - box.top) * height) / box.height);
+    const lights: number[] = [];
+    for (let v = y - half; v <= y + half; v++) {
+      for (let u = x - half; u <= x + half; u++) {
+        const k = 4 * (v * width + u);
+        lights.push(0.2126 * data[k]! + 0.7152 * data[k + 1]! + 0.0722 * data[k + 2]!);
+      }
+    }
+    const mean = lights.reduce((a, b) => a + b, 0) / lights.length;
+    return { mean, deviation: Math.sqrt(lights.reduce((a, b) => a + (b - mean) ** 2, 0) / lights.length) };
+  },
+  /** How many vertices of the drawn character are lit. */
+  get lit() {
+    return character?.litVertices ?? 0;
+  },
+  /** Where the camera is, where it looks and what it sees. */
+  get camera() {
+    const { position, fov, aspect, near, far } = stage.camera;
+    return { position: position.toArray(), target: stage.controls.target.toArray(), fov, aspect, near, far };
   },
   bodyOf: (name: string) => scene?.bodies.findIndex((body) => body.name === name) ?? -1,
 };

@@ -19,7 +19,8 @@ export interface PanelEvents {
   send(message: object): void;
   layer(layer: Layer, visible: boolean): void;
   chosen(body: number | null): void;
-  goHome(): void;
+  /** Brings what is chosen into view, where it is now. */
+  frame(): void;
   /** Takes a tool for the skin, or puts it away. */
   tool(tool: Tool): void;
   /** The body that P means: under the mouse, else the chosen one. */
@@ -56,7 +57,6 @@ export class Panel {
     const help = element<HTMLDialogElement>("help");
     element("help-button").addEventListener("click", () => help.showModal());
     element("instruments-button").addEventListener("click", () => this.showInstruments(element("instruments").hidden));
-    this.showInstruments(innerHeight >= 560);
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -74,6 +74,7 @@ export class Panel {
     const menu = element<HTMLSelectElement>("scene");
     const [name, parameters] = split(scene.name);
     menu.replaceChildren(...scene.scenes.map((line) => new Option(line.name, line.name)));
+    if (!scene.scenes.some((line) => line.name === name)) menu.prepend(new Option(scene.name, name)); // a file
     menu.value = name;
     input("parameters").value = parameters;
     this.describeScene();
@@ -82,6 +83,7 @@ export class Panel {
     const bodies = element<HTMLSelectElement>("body");
     const options = scene.bodies.slice(0, 2000).map((body, k) => new Option(body.name, String(k)));
     bodies.replaceChildren(new Option("none", ""), ...options);
+    this.showTree(scene);
     const again = chosen === undefined ? -1 : scene.bodies.findIndex((body) => body.name === chosen);
     this.choose(again < 0 ? null : again);
     document.title = `${scene.name} · Supple`;
@@ -156,6 +158,9 @@ export class Panel {
   choose(body: number | null): void {
     this.chosen = body;
     element<HTMLSelectElement>("body").value = body === null ? "" : String(body);
+    for (const button of document.querySelectorAll<HTMLButtonElement>("#bone-tree button")) {
+      button.setAttribute("aria-pressed", String(Number(button.dataset.body) === body));
+    }
     const joint = this.jointOf(body);
     this.instruments.choose(body, joint < 0 ? null : joint);
     this.showJoint();
@@ -221,6 +226,8 @@ export class Panel {
     element("summary").textContent = element("summary").title = summary;
     input("parameters").placeholder = line?.parameters ?? "";
     input("parameters").disabled = !line?.parameters;
+    input("parameters").parentElement!.hidden = !line;
+    element("open").hidden = !line;
   }
 
   /** The solvers that the server has, those of one kind together. */
@@ -312,6 +319,34 @@ export class Panel {
     }
   }
 
+  /** The limbs as they hang on one another; each is chosen by a click. */
+  private showTree(scene: SceneMessage): void {
+    const below = new Map<number | null, number[]>();
+    scene.bodies.slice(0, 2000).forEach((_, body) => {
+      const parent = scene.joints.find(({ child }) => child === body)?.parent ?? null;
+      below.set(parent, [...(below.get(parent) ?? []), body]);
+    });
+    const placed = new Set<number>();
+    const list = (bodies: number[]): HTMLElement => {
+      const all = document.createElement("ul");
+      for (const body of bodies) {
+        if (placed.has(body)) continue; // a loop of joints
+        placed.add(body);
+        const line = document.createElement("li");
+        const button = document.createElement("button");
+        Object.assign(button, { type: "button", textContent: scene.bodies[body]!.name });
+        button.dataset.body = String(body);
+        button.addEventListener("click", () => this.choose(body));
+        line.append(button);
+        const children = below.get(body);
+        if (children) line.append(list(children));
+        all.append(line);
+      }
+      return all;
+    };
+    element("bone-tree").replaceChildren(list(below.get(null) ?? []));
+  }
+
   private togglePin(body: number | null): void {
     if (body === null) return this.notify("Choose a body first: click it, or take it from the list.", "info");
     this.events.send({ type: "pin", body, on: !this.status?.pins.includes(body) });
@@ -321,7 +356,7 @@ export class Panel {
     const pinned = this.chosen !== null && (this.status?.pins.includes(this.chosen) ?? false);
     element("pin").setAttribute("aria-pressed", String(pinned));
     element<HTMLButtonElement>("pin").disabled = this.chosen === null;
-    element<HTMLButtonElement>("unpin-all").disabled = !this.status?.pins.length;
+    element<HTMLButtonElement>("unpin-all").hidden = !this.status?.pins.length;
   }
 
   private jointOf(body: number | null): number {
@@ -396,7 +431,6 @@ export class Panel {
     element("save-rig").hidden = !this.scene?.bones.length;
     const bone = this.boneOf(this.chosen);
     element("bone-controls").hidden = !bone;
-    element("bone-hint").hidden = bone !== undefined;
     if (!bone) return;
     element("bone-name").textContent = bone.joint ? `${bone.name} (${bone.joint})` : `${bone.name} (a root)`;
     for (const row of document.querySelectorAll<HTMLElement>("[data-bone]")) {
@@ -551,8 +585,9 @@ export class Panel {
       w: () => this.toggleOfSkin("twin"),
       o: () => this.events.tool("poke"),
       g: () => this.events.tool("grab"),
-      f: () => this.events.goHome(),
+      f: () => this.events.frame(),
       h: () => input("hold").click(),
+      l: () => input("hold").click(),
       i: () => element("instruments-button").click(),
       k: () => element("add-key").click(),
       n: () => this.chooseNext(1),

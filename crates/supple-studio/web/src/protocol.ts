@@ -43,7 +43,9 @@ export interface SceneMessage {
   controls: string[];
   /** Height of the level floor, if there is one. */
   floor: number | null;
-  /** What bodies carry, in the world when they are at `rest`; four bodies and weights a vertex. */
+  /** The character's own file, if the scene is one. */
+  file: FileMessage | null;
+  /** What bodies carry when there is no file, in the world when they are at `rest`; four bodies and weights a vertex. */
   meshes: SkinMessage[];
   /** Soft matter around bones. */
   flesh: FleshMessage | null;
@@ -58,6 +60,14 @@ export interface SceneMessage {
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];
+}
+
+/** A file at `file/KEY/NAME`, with what it names beside it. */
+export interface FileMessage {
+  key: string;
+  name: string;
+  /** By node of the file: the body that carries it. */
+  carried_by: (number | null)[];
 }
 
 /** A bone: mass in kg, times in s, angles in degrees. */

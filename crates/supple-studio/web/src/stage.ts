@@ -2,6 +2,7 @@
 
 import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
+import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
 
 interface Theme {
   /** The sky overhead and where it meets the floor, the floor at one's feet, its lines. */
@@ -10,47 +11,77 @@ interface Theme {
   floor: number;
   line: number;
   shadow: number;
-  sun: number;
-  rim: number;
-  fill: number;
 }
-const LIGHT_THEME: Theme = { top: 0xb9cbe0, horizon: 0xf1f3f6, floor: 0xd9dee5, line: 0x93a1b3, shadow: 0.24, sun: 2.5, rim: 0.7, fill: 1.6 };
-const DARK_THEME: Theme = { top: 0x0b0e13, horizon: 0x29313c, floor: 0x181d24, line: 0x6c7c92, shadow: 0.5, sun: 2.1, rim: 0.8, fill: 1.15 };
-/** From where a character is first seen, and which share of the picture it fills. */
-const SIDES = { above: new THREE.Vector3(0.55, 0.38, 1).normalize(), aside: new THREE.Vector3(0.12, 0.16, 1).normalize() };
-const ROOM = 0.86;
-/** How long the camera takes to come home [ms]; no time when less motion is asked for. */
-const HOMEWARD = 350;
+const LIGHT_THEME: Theme = { top: 0xb9cbe0, horizon: 0xf1f3f6, floor: 0xd9dee5, line: 0x93a1b3, shadow: 0.3 };
+const DARK_THEME: Theme = { top: 0x0b0e13, horizon: 0x29313c, floor: 0x181d24, line: 0x6c7c92, shadow: 0.55 };
+
+/** From where the character is seen: how far from its front to its left [rad], and how far up. */
+export const VIEWS = {
+  three_quarter: [0.55, 0.3],
+  front: [0, 0.1],
+  side: [Math.PI / 2, 0.06],
+  top: [0, Math.PI / 2 - 0.02],
+  /** What moves in a plane is seen from aside, so that what the mouse does is what it is led to. */
+  aside: [0.12, 0.16],
+} as const;
+export type View = keyof typeof VIEWS;
+
+/** Which share of the picture the character fills, and a limb that is chosen. */
+const [ROOM, LIMB_ROOM] = [0.9, 0.5];
+/** And what moves about by itself, as built-in scenes do. */
+export const MOVING_ROOM = 0.7;
+/** How long the camera takes to where it is sent [ms]; no time when less motion is asked for. */
+const WAY = 350;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Shadows are drawn into so many pixels, a side. */
+const SHADOW_PIXELS = 2048;
+/** Light of the room, the sun that casts the shadow, and the rim from behind. */
+const LIGHTS = { room: 0.75, sun: 1.9, rim: 0.6 };
+
+/** Pixels of the picture to one of the screen: never more than the first; while it moves too slowly, fewer, down to the second. */
+const [MOST_RATIO, LEAST_RATIO] = [2, 0.75];
+/** What is slow: this long between two pictures [ms], on the mean of so many. */
+const [SLOW, COUNTED] = [28, 20];
 
 export class Stage {
   readonly renderer: THREE.WebGLRenderer;
   readonly scene = new THREE.Scene();
-  readonly camera = new THREE.PerspectiveCamera(40, 1, 0.01, 1000);
+  readonly camera = new THREE.PerspectiveCamera(35, 1, 0.01, 1000);
   readonly controls: OrbitControls;
   /** Size of the character: half the diagonal of its box [m]. */
   radius = 1;
-  private readonly sun = new THREE.DirectionalLight(0xfff4e4, 2.5);
-  private readonly rim = new THREE.DirectionalLight(0xd6e6ff, 1);
-  private readonly fill = new THREE.HemisphereLight(0xffffff, 0xb9b4ad, 1.2);
+  private readonly sun = new THREE.DirectionalLight(0xfff6ea, LIGHTS.sun);
+  private readonly rim = new THREE.DirectionalLight(0xdfeaff, LIGHTS.rim);
   private readonly shade: THREE.Mesh<THREE.PlaneGeometry, THREE.ShadowMaterial>;
   private readonly grid: THREE.Mesh<THREE.PlaneGeometry, THREE.ShaderMaterial>;
   private readonly sky: THREE.Mesh<THREE.SphereGeometry, THREE.ShaderMaterial>;
   private dirty = true;
-  private home = { target: new THREE.Vector3(), position: new THREE.Vector3(0, 0, 3) };
-  /** The way home, while the camera is on it. */
-  private way: { since: number; target: THREE.Vector3; position: THREE.Vector3 } | null = null;
+  private ground = 0;
+  /** Which way the character looks, level. */
+  private front = new THREE.Vector3(0, 0, 1);
+  /** The way of the camera, while it is on one. */
+  private way: { since: number; from: Place; to: Place } | null = null;
+  /** Pixels of the picture to one of the screen while it moves; whether it has no more than those now; and what tells whether they are too many. */
+  private ratio = MOST_RATIO;
+  private coarse = false;
+  private pace = { last: 0, sum: 0, count: 0 };
 
-  constructor(private readonly canvas: HTMLCanvasElement, options: { antialias: boolean; shadows: boolean }) {
+  constructor(private readonly canvas: HTMLCanvasElement, options: { antialias: boolean; shadows: boolean; room: boolean }) {
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: options.antialias, powerPreference: "high-performance" });
     this.renderer.shadowMap.enabled = options.shadows;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
-    this.renderer.toneMapping = THREE.NeutralToneMapping;
+    // Shadows change when something moves, not when the camera does.
+    this.renderer.shadowMap.autoUpdate = false;
+    this.renderer.toneMapping = THREE.ACESFilmicToneMapping;
+
+    if (options.room) this.lightRoom();
+    else this.scene.add(new THREE.HemisphereLight(0xffffff, 0x9a938c, 2));
 
     this.sun.castShadow = true;
-    this.sun.shadow.mapSize.set(2048, 2048);
-    this.sun.shadow.radius = 5;
-    this.scene.add(this.sun, this.sun.target, this.rim, this.rim.target, this.fill);
+    this.sun.shadow.mapSize.set(SHADOW_PIXELS, SHADOW_PIXELS);
+    this.sun.shadow.radius = 4;
+    this.scene.add(this.sun, this.sun.target, this.rim, this.rim.target);
 
     // The floor has no edge: sky and floor are one backdrop, on which only shadows and lines are drawn.
     const plane = new THREE.PlaneGeometry(1, 1).rotateX(-Math.PI / 2);
@@ -67,7 +98,10 @@ export class Stage {
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.enableDamping = false;
     this.controls.addEventListener("start", () => (this.way = null));
-    this.controls.addEventListener("change", () => this.touch());
+    this.controls.addEventListener("change", () => {
+      this.stayAbove();
+      this.dirty = true;
+    });
 
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const theme = () => this.dress(dark.matches ? DARK_THEME : LIGHT_THEME);
@@ -77,43 +111,85 @@ export class Stage {
     this.resize();
   }
 
-  /** Something changed: the next frame is drawn. */
+  /** The light of a room, made here: every material of a file looks as it does in other viewers. */
+  private lightRoom(): void {
+    const maker = new THREE.PMREMGenerator(this.renderer);
+    const room = new RoomEnvironment();
+    this.scene.environment = maker.fromScene(room, 0.04).texture;
+    this.scene.environmentIntensity = LIGHTS.room;
+    room.dispose();
+    maker.dispose();
+  }
+
+  /** Something moved or looks different: the next frame is drawn, with its shadows. */
   touch(): void {
-    this.dirty = true;
+    this.dirty = this.renderer.shadowMap.needsUpdate = true;
   }
 
   /** Draws if anything changed. */
   draw(): boolean {
     if (this.way) this.goOn(this.way);
-    if (!this.dirty) return false;
+    const now = performance.now();
+    if (!this.dirty) {
+      // Once all is still, the picture is as sharp as the screen.
+      if (this.coarse && now - this.pace.last > 300) this.sharpen(false);
+      return false;
+    }
     this.dirty = false;
+    this.measure(now);
     this.sky.position.copy(this.camera.position);
     this.sky.scale.setScalar(this.camera.far * 0.5);
     this.renderer.render(this.scene, this.camera);
     return true;
   }
 
-  /** Fits camera, light and ground to a character in this box. */
-  fit(box: THREE.Box3, groundHeight: number, from: keyof typeof SIDES = "above"): void {
+  /** The picture as it is drawn now, rows from below; of one thing alone, everything else is `key`. For tests. */
+  snapshot(alone: THREE.Object3D | null, key = 0xff00ff): { width: number; height: number; data: Uint8Array } {
+    const others = alone ? this.scene.children.filter((child) => child !== alone && child.visible && !(child instanceof THREE.Light)) : [];
+    const gl = this.renderer.getContext();
+    for (const other of others) other.visible = false;
+    this.renderer.setClearColor(key);
+    this.renderer.render(this.scene, this.camera);
+    for (const other of others) other.visible = true;
+    const [width, height] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
+    const data = new Uint8Array(4 * width * height);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, data);
+    this.touch();
+    return { width, height, data };
+  }
+
+  /** While pictures follow one another too slowly, they have fewer pixels. */
+  private measure(now: number): void {
+    const { pace } = this;
+    const since = now - pace.last;
+    pace.last = now;
+    if (since > 300) Object.assign(pace, { sum: 0, count: 0 }); // nothing was moving
+    else Object.assign(pace, { sum: pace.sum + since, count: pace.count + 1 });
+    if (pace.count === 3 && this.ratio < MOST_RATIO && !this.coarse) this.sharpen(true);
+    if (pace.count < COUNTED) return;
+    const slow = pace.sum / pace.count > SLOW;
+    Object.assign(pace, { sum: 0, count: 0 });
+    if (!slow || this.ratio === LEAST_RATIO) return;
+    this.ratio = Math.max(0.75 * Math.min(this.ratio, devicePixelRatio), LEAST_RATIO);
+    this.sharpen(true);
+  }
+
+  private sharpen(coarse: boolean): void {
+    this.coarse = coarse;
+    this.resize();
+  }
+
+  /** Fits camera, light and ground to a character in this box, which looks towards `front`. All of `points` are in the picture. */
+  fit(box: THREE.Box3, groundHeight: number, front = this.front, view: View = "three_quarter", points = cornersOf(box), room = ROOM): void {
     const centre = box.getCenter(new THREE.Vector3());
     const radius = Math.max(0.5 * box.getSize(new THREE.Vector3()).length(), 1e-3);
     this.radius = radius;
+    this.ground = groundHeight;
+    this.front.copy(front);
     this.camera.near = radius / 100;
     this.camera.far = radius * 400;
     this.controls.minDistance = radius / 20;
     this.controls.maxDistance = radius * 40;
-
-    this.sun.position.copy(centre).add(new THREE.Vector3(0.8, 2.4, 1.3).multiplyScalar(radius * 2));
-    this.sun.target.position.copy(centre);
-    this.rim.position.copy(centre).add(new THREE.Vector3(-1.2, 0.9, -1.6).multiplyScalar(radius * 2));
-    this.rim.target.position.copy(centre);
-    const reach = radius * 2.2;
-    const shadow = this.sun.shadow.camera;
-    [shadow.left, shadow.right, shadow.top, shadow.bottom] = [-reach, reach, reach, -reach];
-    [shadow.near, shadow.far] = [radius * 0.1, radius * 14];
-    shadow.updateProjectionMatrix();
-    this.sun.shadow.bias = -0.0005;
-    this.sun.shadow.normalBias = radius * 0.006;
 
     const cell = 10 ** Math.round(Math.log10(radius)) / 2;
     for (const mesh of [this.shade, this.grid]) {
@@ -125,61 +201,117 @@ export class Stage {
     uniforms.reach!.value = radius * 16;
     (uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
 
-    this.home.target.copy(centre);
-    this.home.position.copy(centre).addScaledVector(SIDES[from], this.distanceFor(box, SIDES[from]));
     this.way = null;
-    this.place(this.home.target, this.home.position);
+    this.place(this.placeFor(view, box, points, room));
+    this.light(centre, view);
   }
 
-  /** How far from the box's centre the camera must stand to see all of it, with some room around. */
-  private distanceFor(box: THREE.Box3, side: THREE.Vector3): number {
-    const centre = box.getCenter(new THREE.Vector3());
-    const right = new THREE.Vector3(0, 1, 0).cross(side).normalize();
-    const up = side.clone().cross(right);
-    const half = Math.tan(((this.camera.fov / 2) * Math.PI) / 180) * ROOM;
-    const corner = new THREE.Vector3();
-    let distance = this.radius;
-    for (let k = 0; k < 8; k++) {
-      corner.set(k & 1 ? box.max.x : box.min.x, k & 2 ? box.max.y : box.min.y, k & 4 ? box.max.z : box.min.z).sub(centre);
-      const aside = Math.max(Math.abs(corner.dot(up)), Math.abs(corner.dot(right)) / this.camera.aspect);
-      distance = Math.max(distance, corner.dot(side) + aside / half);
+  /** The sun stands on the camera's side, to its left and high; the rim behind. The light of the room turns along. */
+  private light(centre: THREE.Vector3, view: View): void {
+    const { radius } = this;
+    const turn = Math.atan2(this.front.x, this.front.z) + VIEWS[view][0];
+    const from = (aside: number, up: number) =>
+      new THREE.Vector3(Math.sin(turn + aside) * Math.cos(up), Math.sin(up), Math.cos(turn + aside) * Math.cos(up));
+    this.sun.position.copy(centre).addScaledVector(from(-0.7, 0.95), radius * 6);
+    this.sun.target.position.copy(centre);
+    this.rim.position.copy(centre).addScaledVector(from(2.5, 0.5), radius * 6);
+    this.rim.target.position.copy(centre);
+    this.scene.environmentRotation.set(0, turn, 0);
+    const reach = radius * 2;
+    const { shadow } = this.sun;
+    Object.assign(shadow.camera, { left: -reach, right: reach, top: reach, bottom: -reach, near: radius, far: radius * 12 });
+    shadow.camera.updateProjectionMatrix();
+    // A surface is looked up this far before itself: a few pixels of the shadow, so that it does not shade itself in stripes.
+    shadow.normalBias = (5 * 2 * reach) / SHADOW_PIXELS;
+    shadow.bias = -0.0002;
+  }
+
+  /** Where the camera stands to see points from a side, all of them within a box. */
+  private placeFor(view: View, box: THREE.Box3, points: THREE.Vector3[], room = ROOM): Place {
+    const [aside, up] = VIEWS[view];
+    const turn = Math.atan2(this.front.x, this.front.z) + aside;
+    const way = new THREE.Vector3(Math.sin(turn) * Math.cos(up), Math.sin(up), Math.cos(turn) * Math.cos(up));
+    return this.placeAlong(way, box.getCenter(new THREE.Vector3()), points, room);
+  }
+
+  /** Where the camera stands, looking against `way`, to see all points within a share of the picture: they are in its middle, and as large as that lets them be. */
+  private placeAlong(way: THREE.Vector3, centre: THREE.Vector3, points: THREE.Vector3[], room: number): Place {
+    const right = new THREE.Vector3(0, 1, 0).cross(way).normalize();
+    const up = way.clone().cross(right);
+    const half = Math.tan(((this.camera.fov / 2) * Math.PI) / 180) * room;
+    const target = centre.clone();
+    const from = new THREE.Vector3();
+    let distance = 2 * this.camera.near;
+    for (const [axis, width] of [[right, half * this.camera.aspect], [up, half]] as const) {
+      // Both edges of the picture touch a point: x − w d ≤ shift − w z and −x − w d ≤ −shift − w z, for all of them.
+      let [most, least] = [-Infinity, -Infinity];
+      for (const point of points) {
+        const [x, z] = [from.subVectors(point, centre).dot(axis), from.dot(way)];
+        most = Math.max(most, x + width * z);
+        least = Math.max(least, -x + width * z);
+      }
+      target.addScaledVector(axis, (most - least) / 2);
+      distance = Math.max(distance, (most + least) / (2 * width));
     }
-    return distance;
+    return { target, position: target.clone().addScaledVector(way, distance) };
   }
 
-  /** Takes camera, light and ground along. */
+  /** Takes camera, light and ground along; the ground stays level. */
   go(by: THREE.Vector3): void {
     const level = by.clone().setY(0);
-    for (const object of [this.camera, this.sun, this.sun.target, this.rim, this.rim.target]) object.position.add(level);
+    for (const object of [this.sun, this.sun.target, this.rim, this.rim.target]) object.position.add(by);
     for (const mesh of [this.shade, this.grid]) mesh.position.add(level);
     (this.grid.material.uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
-    this.controls.target.add(level);
-    this.home.target.add(level);
-    this.home.position.add(level);
+    for (const point of [this.camera.position, this.controls.target]) point.add(by);
     this.controls.update();
     this.touch();
   }
 
-  /** The whole character in view again. */
-  goHome(): void {
-    if (stillness.matches) return this.place(this.home.target, this.home.position);
-    this.way = { since: performance.now(), target: this.controls.target.clone(), position: this.camera.position.clone() };
+  /** Sees a box from one of the sides. */
+  look(view: View, box: THREE.Box3): void {
+    this.send(this.placeFor(view, box, cornersOf(box)));
   }
 
-  private goOn(way: { since: number; target: THREE.Vector3; position: THREE.Vector3 }): void {
-    const share = Math.min((performance.now() - way.since) / HOMEWARD, 1);
+  /** Sees a box whole, from where one looks now. A limb is seen with what is around it. */
+  frame(box: THREE.Box3, limb: boolean): void {
+    const way = this.camera.position.clone().sub(this.controls.target).normalize();
+    const to = this.placeAlong(way, box.getCenter(new THREE.Vector3()), cornersOf(box), limb ? LIMB_ROOM : ROOM);
+    // A finger does not fill the picture: one sees where it belongs.
+    const nearest = limb ? 0.8 * this.radius : 0;
+    if (to.position.distanceTo(to.target) < nearest) to.position.copy(to.target).addScaledVector(way, nearest);
+    this.send(to);
+  }
+
+  private send(to: Place): void {
+    if (stillness.matches) return this.place(to);
+    this.way = { since: performance.now(), from: { target: this.controls.target.clone(), position: this.camera.position.clone() }, to };
+  }
+
+  private goOn({ since, from, to }: { since: number; from: Place; to: Place }): void {
+    const share = Math.min((performance.now() - since) / WAY, 1);
     const eased = share * share * (3 - 2 * share);
     if (share === 1) this.way = null;
-    this.place(way.target.clone().lerp(this.home.target, eased), way.position.clone().lerp(this.home.position, eased));
+    this.place({ target: from.target.clone().lerp(to.target, eased), position: from.position.clone().lerp(to.position, eased) });
   }
 
-  private place(target: THREE.Vector3, position: THREE.Vector3): void {
+  private place({ target, position }: Place): void {
     this.controls.target.copy(target);
     this.camera.position.copy(position);
     this.camera.updateProjectionMatrix();
     this.controls.update();
+    this.stayAbove();
     this.camera.updateMatrixWorld();
-    this.touch();
+    this.dirty = true;
+  }
+
+  /** The camera and what it looks at stay above the floor. */
+  private stayAbove(): void {
+    const { position } = this.camera;
+    const lowest = this.ground + 0.02 * this.radius;
+    if (position.y >= lowest && this.controls.target.y >= this.ground) return;
+    position.y = Math.max(position.y, lowest);
+    this.controls.target.y = Math.max(this.controls.target.y, this.ground);
+    this.camera.lookAt(this.controls.target);
   }
 
   /** Turns the camera about its target, by angles in radians, and scales its distance. */
@@ -199,21 +331,28 @@ export class Stage {
     for (const part of ["top", "horizon", "floor"] as const) (uniforms[part]!.value as THREE.Color).set(theme[part]);
     (this.grid.material.uniforms.line!.value as THREE.Color).set(theme.line);
     this.shade.material.opacity = theme.shadow;
-    this.sun.intensity = theme.sun;
-    this.rim.intensity = theme.rim;
-    this.fill.intensity = theme.fill;
     this.touch();
   }
 
   private resize(): void {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (width === 0 || height === 0) return;
-    this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
+    const most = Math.min(devicePixelRatio, MOST_RATIO);
+    this.renderer.setPixelRatio(this.coarse ? Math.min(this.ratio, most) : most);
     this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();
-    this.touch();
+    this.dirty = true;
   }
+}
+
+function cornersOf({ min, max }: THREE.Box3): THREE.Vector3[] {
+  return [0, 1, 2, 3, 4, 5, 6, 7].map((k) => new THREE.Vector3(k & 1 ? max.x : min.x, k & 2 ? max.y : min.y, k & 4 ? max.z : min.z));
+}
+
+interface Place {
+  target: THREE.Vector3;
+  position: THREE.Vector3;
 }
 
 /** From the floor at one's feet to the horizon to the sky overhead. */

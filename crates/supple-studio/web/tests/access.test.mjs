@@ -133,8 +133,14 @@ test("who asks for less motion meets a character at rest and a camera that does 
     const home = await place();
     await page.keyboard.press("ArrowLeft");
     await until(page, ([x]) => Math.abs(window.supple.screenOf(0)[0] - x) > 1, home);
+    await page.keyboard.press("+");
+    const camera = () => page.evaluate(() => window.supple.camera);
+    const near = await camera();
     await page.keyboard.press("f");
-    assert.deepEqual(await place(), home, "it is there at once");
+    const framed = await camera();
+    assert.notDeepEqual(framed, near);
+    await drawn(page);
+    assert.deepEqual(await camera(), framed, "it is there at once");
     const moving = await page.evaluate(() =>
       [...document.querySelectorAll("*")].filter((e) => {
         const style = getComputedStyle(e);
@@ -148,6 +154,31 @@ test("who asks for less motion meets a character at rest and a camera that does 
   } finally {
     own.stop();
   }
+});
+
+test("a newcomer meets twelve controls at most and one hint, which goes once it was followed", async () => {
+  const page = await visit(browser, cheap(), { folded: true });
+  const shown = () =>
+    page.evaluate(() => {
+      const controls = document.querySelectorAll(".panel :is(a[href], button, select, input)");
+      return [...controls].filter((e) => e.checkVisibility()).map((e) => e.id || e.textContent);
+    });
+  const controls = await shown();
+  assert.ok(controls.length > 5 && controls.length <= 12, `${controls.length}: ${controls}`);
+  const fits = await page.evaluate(() => document.querySelector(".panel").scrollHeight <= document.querySelector(".panel").clientHeight);
+  assert.ok(fits, "nothing is to be scrolled for");
+  assert.equal(await page.locator("#hint").textContent(), "Drag a limb. Space plays. L lets it go.");
+  assert.ok(await page.locator("#hint").isVisible());
+  await page.locator("#view").focus();
+  await page.keyboard.press("l");
+  await until(page, () => window.supple.status.settings.hold === false);
+  assert.ok(await page.locator("#hint").isHidden());
+  await page.keyboard.press("l");
+  await until(page, () => window.supple.status.settings.hold === true);
+  await page.locator("#tree > summary").click();
+  await page.locator("#bone-tree button", { hasText: "index_middle" }).click();
+  assert.equal(await page.locator("#body option:checked").textContent(), "index_middle");
+  await page.close();
 });
 
 for (const [width, height] of [[1280, 720], [1024, 640], [700, 900]]) {

@@ -46,8 +46,9 @@ export async function browse(words = []) {
   });
 }
 
-/** Opens the page, in a tab of its own or in one that is there, and waits until a frame is drawn. */
-export async function visit(browser, address, options = {}) {
+/** Opens the page, in a tab of its own or in one that is there, and waits until a frame is drawn. All of its parts are unfolded, unless it is to be as a
+ * newcomer finds it. */
+export async function visit(browser, address, { folded = false, ...options } = {}) {
   const page = browser.newPage ? await browser.newPage({ viewport: { width: 1280, height: 720 }, ...options }) : browser;
   page.setDefaultTimeout(PATIENCE);
   page.problems = [];
@@ -58,7 +59,15 @@ export async function visit(browser, address, options = {}) {
   const { host, search } = new URL(address);
   await page.goto(printed.has(host) ? printed.get(host) + search.replace("?", "&") : address);
   await until(page, () => window.supple?.frame && window.supple.frames > 0);
+  if (!folded) await page.evaluate(unfold);
   return page;
+}
+
+/** In the page: opens what is folded and shows the instruments. */
+function unfold() {
+  for (const part of document.querySelectorAll(".panel details")) part.open = true;
+  const instruments = document.getElementById("instruments-button");
+  if (instruments.getAttribute("aria-expanded") === "false" && innerHeight >= 560) instruments.click();
 }
 
 /** Waits until what the page knows by now is drawn, and what hands did by now is sent: it does both once a drawn frame. Whatever is asked of the picture (`screenOf`,

@@ -46,7 +46,7 @@ async function drop(path) {
     },
     [basename(path), bytes],
   );
-  await until(page, (name) => window.supple.scene.name === name && window.supple.frame?.step > 20, basename(path));
+  await until(page, (name) => window.supple.scene.name === name && window.supple.ready && window.supple.frame?.step > 20, basename(path));
 }
 
 /** The largest extent of the drawn skin, and the largest stretch of any edge against the file. */
