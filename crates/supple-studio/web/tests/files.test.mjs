@@ -58,7 +58,7 @@ test("after a crash it is recovered, as the file has it", async () => {
   await page.waitForTimeout(1500); // what is older than two seconds must be there; this is younger
   await studio.crash();
   await page.close();
-  studio = await serve("pendulum", journals);
+  studio = await serve("pendulum", journals, ["--allow-dir", scratch]);
   page = await visit(browser, `${studio.address}?noaa&noshadow`);
   const offer = page.locator(".offer");
   await offer.waitFor();
