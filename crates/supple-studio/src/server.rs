@@ -298,18 +298,20 @@ struct Desk {
     turns: Turns,
 }
 
-/// What is done for one client at a time, because each may hold as much as a session does.
+/// What is done for one client at a time, because each may hold as much as a session does. Files of characters are smaller, and a page asks
+/// for several at once.
 struct Turns {
     load: Arc<Semaphore>,
     take: Arc<Semaphore>,
     bake: Arc<Semaphore>,
     compare: Arc<Semaphore>,
+    file: Arc<Semaphore>,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
         let one = || Arc::new(Semaphore::new(1));
-        Turns { load: one(), take: one(), bake: one(), compare: one() }
+        Turns { load: one(), take: one(), bake: one(), compare: one(), file: Arc::new(Semaphore::new(4)) }
     }
 }
 
@@ -577,14 +579,18 @@ async fn character_file(State(desk): State<Arc<Desk>>, Path((key, name)): Path<(
         return stopped();
     }
     let Ok(character) = answer.await else { return stopped() };
+    let permit = turn(&desk.turns.file).await;
     let read = move || {
         let character = character?;
         let own = character.source().file_name().is_some_and(|own| *own == *name);
         if own { Some(character.bytes().to_vec()) } else { character.beside(&name) }
     };
-    let headers = [(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")];
     match tokio::task::spawn_blocking(read).await {
-        Ok(Some(bytes)) => (headers, bytes).into_response(),
+        Ok(Some(bytes)) => {
+            let kind = (header::CONTENT_TYPE, "application/octet-stream".to_owned());
+            let headers = [kind, (header::CONTENT_LENGTH, bytes.len().to_string())];
+            (headers, held_body(bytes, permit)).into_response()
+        }
         Ok(None) => (StatusCode::NOT_FOUND, "this session has opened no such file").into_response(),
         Err(_) => stopped(),
     }
