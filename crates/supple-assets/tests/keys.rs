@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use supple::{SETTINGS, Work, step};
 use supple_assets::{FileError, Imported, open, scene_schema};
 
@@ -11,7 +12,9 @@ mod damage;
 
 /// A scene of the small character, whose bones are `hip` and `knee` and whose clip is `bend`.
 fn scene(text: &str) -> Result<Imported, FileError> {
-    let folder = std::env::temp_dir().join(format!("supple-keys-{}", std::process::id()));
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let own = format!("supple-keys-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(own);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("strip.gltf"), damage::small()).unwrap();
     std::fs::write(folder.join("scene.toml"), text).unwrap();
@@ -75,7 +78,7 @@ const PULL: &str = "[[pulls]]\nbone = \"knee\"\nfrom = 0.1\nto = 0.6\ntarget = [
 const LED: &str =
     "[[keyframes]]\nat = 0.0\n[[keyframes]]\nat = 0.5\nshift = [0.0, 0.1, 0.0]\npose = { knee = [0.0, 0.0, 30.0] }\n";
 const WALL: &str =
-    "[[obstacles]]\nname = \"wall\"\nbox = [1.0, 0.2, 1.0]\nposition = [0.0, -0.2, 0.0]\nfriction = 0.2\n";
+    "[[obstacles]]\nname = \"wall\"\nbox = [1.0, 0.2, 1.0]\nposition = [0.0, 0.0, 0.0]\nfriction = 0.2\n";
 const BENT: &str = "[bones.knee]\njoint = \"hinge\"\naxis = [0.0, 0.0, 1.0]\nrange = [-10.0, 20.0]\n";
 const BALL: &str = "[bones.knee]\njoint = \"ball\"\nswing = [20.0, 20.0]\ntwist = [-5.0, 5.0]\n";
 
@@ -128,7 +131,9 @@ fn shown(key: &str) -> Option<Shown> {
             "[1.0, 0.1]",
             "[1.0, 0.2]",
         ),
-        "obstacles[].position" => change(&format!("release = 0.0\n{WALL}"), "[0.0, -0.2, 0.0]", "[0.0, -0.3, 0.0]"),
+        "obstacles[].position" => {
+            change(&format!("release = 0.0\n{WALL}"), "position = [0.0, 0.0, 0.0]", "position = [0.0, 0.05, 0.0]")
+        }
         "obstacles[].rotation" => {
             change(&format!("release = 0.0\n{WALL}"), "friction", "rotation = [0.0, 0.0, 10.0]\nfriction")
         }
