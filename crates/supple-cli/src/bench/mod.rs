@@ -15,6 +15,7 @@ mod servo;
 mod skin;
 mod soak;
 mod stiffness;
+mod together;
 mod trees;
 mod trial;
 mod whip;
@@ -78,12 +79,14 @@ enum Name {
     Tubes(skin::SkinArgs),
     /// The rigs of a folder of characters: masses, hinges, rest, clips followed
     Rigs(rigs::RigsArgs),
+    /// Every solver with every feature: loops, contacts, limits, flesh, skin, control, grips, motors, springs, loads, takes
+    Together(together::TogetherArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 19] = [
+const NAMES: [(&str, &str); 20] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -109,6 +112,7 @@ const NAMES: [(&str, &str); 19] = [
     ),
     ("tubes", "tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]"),
     ("rigs", "the rigs of a folder of characters: masses, hinges, rest, clips followed"),
+    ("together", "every solver with every feature, one small run each, against the default step at a small step"),
 ];
 
 /// Runs a bench, or lists them.
@@ -133,6 +137,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Condensation(args)) => skin::run_condensation(args, terminal),
         Some(Name::Tubes(args)) => skin::run_tubes(args, terminal),
         Some(Name::Rigs(args)) => rigs::run(args, terminal),
+        Some(Name::Together(args)) => together::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
         None => list(terminal),
     }
