@@ -20,7 +20,7 @@ pub(super) const GRAVITY: f64 = 9.81;
 /// How fast a body follows its clip at strength 1, and its turning \[rad/s\]: soft enough to be pushed aside, fast enough to look.
 const FOLLOW: f64 = 7.0;
 const FOLLOW_TURN: f64 = 33.0;
-/// How far what follows a clip gives way under what it carries \[rad\].
+/// How far a bone that follows a clip gives way under its own weight \[rad\].
 const FOLLOW_SAG: f64 = 0.05;
 /// The height that these are for \[m\].
 const USUAL_HEIGHT: f64 = 1.7;
@@ -124,8 +124,8 @@ impl Rig {
             // A small figure moves faster: times go with the root of lengths.
             let faster = (USUAL_HEIGHT / self.height.max(1e-3)).sqrt().max(1.0);
             let (stiffness, damping) = spring(bone.mass, FOLLOW * faster);
-            // A short bone is held against the weight that it carries, not only against its own inertia.
-            let load = if bone.parent.is_some() { springs[i].load } else { 0.0 };
+            // A short bone is held against its own weight, not only against its inertia.
+            let load = if bone.parent.is_some() { bone.mass * GRAVITY * centre.length() } else { 0.0 };
             let turn = (load / FOLLOW_SAG / moment.max(1e-300)).sqrt().max(FOLLOW_TURN * faster);
             let (rotation_stiffness, rotation_damping) = spring(moment, turn);
             builder.tracker(TrackerSpec {
