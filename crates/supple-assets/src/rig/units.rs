@@ -34,7 +34,7 @@ pub(crate) fn guess(kind: Kind, height: f64, size: f64) -> (f64, Option<Note>) {
     }
     let Some((scale, unit)) = UNITS.into_iter().find(|(scale, _)| fits(*scale)) else { return (1.0, None) };
     let text = format!(
-        "its lengths are not metres: {measured:.4} units high, it is read in {unit}, {:.3} m; --scale or --height tell otherwise",
+        "its lengths are not metres: {measured:.4} units high, it is read in {unit}, {:.3} m",
         measured * scale
     );
     (scale, Some(Note { code: "import/scale", part: "scene".into(), text }))

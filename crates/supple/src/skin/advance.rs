@@ -165,7 +165,6 @@ pub(crate) fn substep(
     work.make_room(model, skin, input);
 
     // Free velocities
-    work.weigh_touches(skin, h);
     let limits = work.assemble(model, skin, input, state, span);
     work.start_from_before(skin, state, h);
     notes.mark(Stage::Forces);
@@ -362,6 +361,7 @@ impl SkinWork {
     /// The equations at the start of a part; returns how many limits act.
     fn assemble(&mut self, model: &Model, skin: &Skin, input: &Input, state: &State, span: Span) -> u32 {
         let h = span.h;
+        self.weigh_touches(skin, h);
         let settings = input.skin;
         let SkinWork { posed, matrix, skeleton, core, yields, scalars, f_b, f_s, u, v, .. } = self;
         let bodies = model.bodies().len();
