@@ -6,7 +6,7 @@ use glam::DVec3;
 use supple::flesh::SurfaceMesh;
 use supple::skin::layer::{self, Closed};
 use supple::skin::{Core, INFLUENCES, Painted, SkinBone};
-use supple::{BodyId, ModelBuilder, NodeState, PoseMap, Scene, SkinMaterial, SkinSpec, State};
+use supple::{BodyId, Contacts, ModelBuilder, NodeState, PoseMap, Scene, SkinMaterial, SkinSpec, State};
 
 /// Vertices with the same weights are one only where they are also at the same place; surfaces with more vertices than this are refused.
 const MOST_VERTICES: usize = 60_000;
@@ -31,7 +31,9 @@ impl Imported {
 
     /// The same character in soft skin as planned, or why not.
     pub fn with_planned_skin(&self, plan: &SkinPlan<'_>) -> Result<Imported, String> {
-        let Scene { name, model, state, input, .. } = self.scene.clone();
+        let Scene { name, model, state, mut input, .. } = self.scene.clone();
+        // Skin against skin costs seconds a step where a whole character folds: whoever wants it asks for it.
+        input.contacts = Contacts::Obstacles;
         let mut notes = Vec::new();
         let mut note = |text: String| notes.push(Note { code: "import/skin", part: "skin".into(), text });
         let bones: Vec<SkinBone> = (0..model.bodies().len())
