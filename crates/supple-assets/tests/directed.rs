@@ -141,8 +141,9 @@ fn imported_figures_follow_a_drag_in_every_style() {
     let Told { reached, stuck, weak, refused, wrong } = told;
     println!("{reached} reached, {stuck} stuck, {refused} figures refused, too weak to stand: {weak:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // All goals can be reached. Some figures stand in a singular pose, and some end in one; not one goal in twenty is lost to it.
-    assert!(20 * stuck <= reached + stuck, "{stuck} of {}", reached + stuck);
+    // All goals can be reached. Some figures stand in a singular pose, and some end in one: a straight limb on hinges cannot
+    // be drawn in along itself. 7 of 114 goals are lost to it (5 when knees and elbows of characters were balls).
+    assert!(15 * stuck <= reached + stuck, "{stuck} of {}", reached + stuck);
     // most of the files are figures, and are tried
     assert!(reached >= 100 && refused <= 5 && weak.len() <= 1, "{reached} reached, {refused} refused, {weak:?} weak");
 }
