@@ -4,6 +4,7 @@
 //! Sines and arc tangents come from the platform's own library, so that the file holds for the platform it names.
 
 use std::fmt::Write;
+use supple::maths::lanes::Instructions;
 use supple::*;
 
 const STEPS: usize = 200;
