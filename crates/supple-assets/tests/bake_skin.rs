@@ -64,6 +64,8 @@ fn bake_and_view(path: &Path, bytes: Vec<u8>, steps: usize) -> Viewer {
     let last = viewer.root["animations"].as_array().unwrap().len() - 1;
 
     // Vertices of the file belong to those of the skin that are at their place at rest: before the first frame, bones stand as they do at rest.
+    // The file is in its own unit, the simulation in metres.
+    let scale = character.scale();
     let shown = viewer.frames(last, &times);
     let (low, high) =
         skin.rest.iter().fold((DVec3::INFINITY, DVec3::NEG_INFINITY), |(low, high), p| (low.min(*p), high.max(*p)));
@@ -74,15 +76,16 @@ fn bake_and_view(path: &Path, bytes: Vec<u8>, steps: usize) -> Viewer {
     let (mut all, mut found, mut worst) = (0, 0, 0.0f64);
     for (k, (_, places)) in shown[0].iter().enumerate() {
         for (v, place) in places.iter().enumerate() {
+            let place = *place * scale;
             all += 1;
             let from = by_x.partition_point(|(x, _)| *x < place.x - near);
             let here = by_x[from..].iter().take_while(|(x, _)| *x <= place.x + near);
-            let Some(&(_, vertex)) = here.into_iter().find(|(_, w)| skin.rest[*w].distance(*place) < near) else {
+            let Some(&(_, vertex)) = here.into_iter().find(|(_, w)| skin.rest[*w].distance(place) < near) else {
                 continue;
             };
             found += 1;
             for (frame, places) in shown.iter().zip(&frames) {
-                worst = worst.max(frame[k].1[v].distance(places[vertex]));
+                worst = worst.max((frame[k].1[v] * scale).distance(places[vertex]));
             }
         }
     }
