@@ -49,25 +49,38 @@ const cursor = () =>
     return goal && { body: goal.body, level: goal.level, point: [...goal.point], target: [...goal.target] };
   });
 
+/** Pixels of a metre at the worm, wherever the camera stands. */
+async function pixelsOfMetre() {
+  const [[ax, ay], [bx, by]] = [await placeOf(page, "segment_0"), await placeOf(page, "segment_6")];
+  const length = await page.evaluate(() => {
+    const place = (body) => [...window.supple.frame.poses.slice(7 * body, 7 * body + 3)];
+    const [a, b] = [place(0), place(6)];
+    return Math.hypot(...a.map((x, k) => x - b[k]));
+  });
+  return Math.hypot(ax - bx, ay - by) / length;
+}
+
 /** Where the mouse was last while it pulled. */
 let held = [0, 0];
 /** Pulls a bone on a path of the mouse, a step for each place of it; it stays held. */
 async function drag(name, path) {
   await page.locator("#view").focus();
   const [x, y] = await placeOf(page, name);
+  const scale = await pixelsOfMetre();
   await page.mouse.move(x, y);
   await page.mouse.down();
   await until(page, () => window.supple.frame.direction.goals.some((goal) => goal.cursor));
   for (const [dx, dy] of path) {
     const { target } = await cursor();
-    held = [x + dx, y + dy];
+    held = [x + dx * scale, y + dy * scale];
     await page.mouse.move(...held);
     const moved = ([a, b]) => window.supple.frame.direction.goals.some((goal) => goal.cursor && Math.hypot(goal.target[0] - a, goal.target[1] - b) > 1e-4);
     await until(page, moved, target);
     await steps(1);
   }
 }
-const UP = Array.from({ length: 20 }, (_, k) => [-3 * (k + 1), -6 * (k + 1)]);
+/** In metres to the right and down. */
+const UP = Array.from({ length: 20 }, (_, k) => [-0.0084 * (k + 1), -0.0167 * (k + 1)]);
 
 test("directing begins a take at a recorded step, named by its style", async () => {
   await press("Home");
