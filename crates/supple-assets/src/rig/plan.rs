@@ -430,7 +430,10 @@ mod tests {
     use super::*;
 
     /// Boxes of points around segments given by name, parent, both ends.
-    fn plan_of(bones: &[(&str, Option<usize>, [f64; 3], [f64; 3])]) -> Plan {
+    /// Name, parent, and the two ends of a bone \[m\].
+    type Told<'a> = (&'a str, Option<usize>, [f64; 3], [f64; 3]);
+
+    fn plan_of(bones: &[Told<'_>]) -> Plan {
         let clouds: Vec<Vec<DVec3>> = bones
             .iter()
             .map(|(_, _, a, b)| {
