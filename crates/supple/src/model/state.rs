@@ -88,7 +88,7 @@ pub struct State {
     pub remembers: bool,
     /// By [`BodyId`](super::BodyId).
     pub bodies: Vec<BodyState>,
-    /// By [`JointId`](super::JointId).
+    /// By [`JointId`].
     pub joints: Vec<JointState>,
     /// Contacts and hard limits that pushed in the last part, in the order of their keys.
     pub contacts: Vec<ContactMemory>,

@@ -65,7 +65,7 @@ impl Work {
         self.notes.set(watch);
     }
 
-    /// Nanoseconds of the last step by [`Stage`]; zeros without a clock to [`watch`](Work::watch) with.
+    /// Nanoseconds of the last step by [`Stage`](crate::watch::Stage); zeros without a clock to [`watch`](Work::watch) with.
     pub fn stage_nanos(&self) -> StageNanos {
         self.notes.nanos()
     }
