@@ -53,7 +53,7 @@ else
 fi
 
 say "tests"
-cargo test --workspace --release
+cargo test --workspace --release --no-fail-fast
 
 say "the page"
 if command -v npm >/dev/null; then
