@@ -115,6 +115,18 @@ impl GeneralWork {
         system.guess(state);
     }
 
+    /// Begins (1) with the impulses of touches that the state remembers.
+    pub(super) fn recall_touches(&mut self, part: &Part<'_>, state: &State) {
+        let mut known = state.contacts.iter().peekable();
+        for (k, (touch, met)) in self.system.touches.iter_mut().zip(&self.met).enumerate() {
+            let memory = remembered(&mut known, &met.key);
+            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.first * part.h));
+            if let Some(contact) = part.contacts.get(k) {
+                touch.move_other_side(contact.obstacle_velocity);
+            }
+        }
+    }
+
     /// Solves (1) with contacts: bodies drift until they touch, no deeper than they are.
     pub(super) fn drift_touching(
         &mut self,
@@ -124,14 +136,6 @@ impl GeneralWork {
     ) -> Result<(), Failure> {
         let GeneralWork { system, poses, momenta, met, push, trial, flesh, momenta_with_flesh, .. } = self;
         let h = part.h;
-        let mut known = state.contacts.iter().peekable();
-        for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
-            let memory = remembered(&mut known, &met.key);
-            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.first * h));
-            if let Some(contact) = part.contacts.get(k) {
-                touch.move_other_side(contact.obstacle_velocity);
-            }
-        }
         if !part.stops.is_empty() {
             trial.clone_from(state);
         }
@@ -159,7 +163,6 @@ impl GeneralWork {
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();
         }
-        self.momenta_of_drift(part.model, Middle::Foretold);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ mod touch;
 use crate::contact::Contact;
 use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
-use crate::forces::{self, Derivatives, Stop};
+use crate::forces::{self, Derivatives, Force, Stop};
 use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::lanes::Instructions;
@@ -62,6 +62,8 @@ pub(super) struct GeneralWork {
     push: Vec<Vector>,
     /// The state with the poses of the drift, for limits.
     trial: State,
+    /// The state of the start with the velocities of the drift.
+    ahead: State,
     /// Where joints act in (1).
     along: Along,
     /// Flesh around the bodies, and momenta with what it gives.
@@ -86,6 +88,7 @@ impl GeneralWork {
             met: Vec::new(),
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
+            ahead: model.start(),
             along: Along::Start,
             flesh: model.flesh().map(|flesh| Box::new(Coupled::new(model, flesh))),
             momenta_with_flesh: vec![[0.0; 6]; bodies],
@@ -114,6 +117,10 @@ const MISSING: f64 = 1e-8;
 const MISSING_WITH_FLESH: f64 = 1e-7;
 /// What may be missing with flesh when passes are used up.
 const UNSETTLED: f64 = 1e-2;
+/// Times that a drift is found, at most, until limits and motors act at its end as it took them to.
+const LOOKS: u32 = 4;
+/// Tangents that differ by no more than this share are the same.
+const SAME_TANGENT: f64 = 1e-6;
 /// Halvings of a step of bones and flesh.
 const SHORTER: u32 = 12;
 /// Largest rotation of a body in a part \[rad\].
@@ -198,17 +205,25 @@ impl GeneralWork {
         // (1): the drift
         if touching {
             self.meet(part, state, &mut report)?;
+            self.recall_touches(part, state);
         }
-        self.first_impulses(part, state);
         let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
-        self.system.assemble_first(part, middle, state, &self.forces);
-        self.begin_flesh(part, state);
-        if touching {
-            self.along = Along::Start;
-            self.drift_touching(part, state, &mut report)?;
-        } else {
-            self.drift(part, state, &mut report)?;
+        for look in 1..=LOOKS {
+            self.first_impulses(part, state);
+            self.system.assemble_first(part, middle, state, &self.forces);
+            self.begin_flesh(part, state);
+            if touching {
+                self.along = Along::Start;
+                self.drift_touching(part, state, &mut report)?;
+            } else {
+                self.drift(part, state, &mut report)?;
+            }
+            if look == LOOKS || self.are_tangents_true(part, state) {
+                break;
+            }
+            report.limits_active = self.weigh_forces_ahead(part, state);
         }
+        self.momenta_of_drift(model, middle);
 
         // (2): the velocities at its end
         self.second_impulses(part);
@@ -249,21 +264,46 @@ impl GeneralWork {
         }
     }
 
-    /// Keeps every force with its weight (3); returns how many limits act.
-    fn weigh_forces(&mut self, part: &Part<'_>, state: &State) -> u32 {
-        let whole = self.flesh.is_some();
-        let kept = &mut self.forces;
-        kept.clear();
-        let &Part { model, input, h, .. } = part;
-        forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
+    /// Whether limits and motors act at the end of the drift as their tangents in (1) have it. Tangents are taken where
+    /// the velocities of the start lead; a finger that is pressed against its limit would find it reached in one step
+    /// and left in the next, for ever.
+    fn are_tangents_true(&mut self, part: &Part<'_>, state: &State) -> bool {
+        self.look_ahead(state);
+        let (h, mut kept, mut is_true) = (part.h, self.forces.iter(), true);
+        forces::collect(part.model, part.input, &self.ahead, h, Derivatives::Symmetric, |acting| {
             if part.is_held(acting.a.index()) {
                 return;
             }
-            let softness = |body: BodyId| system::softness(model, state, body, acting.force);
-            let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
-            let weight = if whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
-            kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
-        })
+            let Some(kept) = kept.next() else {
+                is_true = false;
+                return;
+            };
+            if let (Force::Along(then), Force::Along(now)) = (&kept.force, acting.force) {
+                let is_same = (kept.a, kept.b) == (acting.a, acting.b) && (then.a, then.b) == (now.a, now.b);
+                let off = (then.force - now.force).abs() + (then.stiffness - now.stiffness).abs();
+                is_true &= is_same && off <= SAME_TANGENT * (now.force.abs() + now.stiffness.abs());
+            }
+        });
+        is_true && kept.next().is_none()
+    }
+
+    /// Keeps forces anew, with the tangents of limits and motors where the drift leads.
+    fn weigh_forces_ahead(&mut self, part: &Part<'_>, state: &State) -> u32 {
+        self.look_ahead(state);
+        weigh(part, &self.ahead, self.flesh.is_some(), &mut self.forces)
+    }
+
+    /// Makes `ahead` the state of the start with the velocities of the drift.
+    fn look_ahead(&mut self, state: &State) {
+        self.ahead.clone_from(state);
+        for (body, v) in self.ahead.bodies.iter_mut().zip(&self.system.v) {
+            body.velocity = to_twist(v);
+        }
+    }
+
+    /// Keeps every force with its weight (3); returns how many limits act.
+    fn weigh_forces(&mut self, part: &Part<'_>, state: &State) -> u32 {
+        weigh(part, state, self.flesh.is_some(), &mut self.forces)
     }
 
     /// The share of gravity and given wrenches that acts in (1): half, but all of it with flesh, which acts there alone. What they balance
@@ -298,7 +338,7 @@ impl GeneralWork {
         }
     }
 
-    /// Solves (1). Afterwards `poses` are those of the end and `momenta` are p(v).
+    /// Solves (1). Afterwards `poses` are those of the end.
     fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
         self.along = Along::Start;
@@ -371,7 +411,6 @@ impl GeneralWork {
             is_fresh = false;
             last = Some(correction);
         }
-        self.momenta_of_drift(model, Middle::OfDrift);
         Ok(())
     }
 
@@ -533,6 +572,21 @@ impl GeneralWork {
         }
         if model.joints().is_empty() { Failure::NotFinite(BodyId(0)) } else { Failure::Diverged(widest.1) }
     }
+}
+
+/// Keeps every force of a state with its weight (3); returns how many limits act.
+fn weigh(part: &Part<'_>, state: &State, is_whole: bool, kept: &mut Vec<Kept>) -> u32 {
+    kept.clear();
+    let &Part { model, input, h, .. } = part;
+    forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
+        if part.is_held(acting.a.index()) {
+            return;
+        }
+        let softness = |body: BodyId| system::softness(model, state, body, acting.force);
+        let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
+        let weight = if is_whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
+        kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
+    })
 }
 
 /// Momenta with what flesh gives to bodies that drift to these poses, and how far it is from settled in units of [`TOLERANCE`]; its stiffness becomes part of

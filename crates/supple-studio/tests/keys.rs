@@ -1,0 +1,425 @@
+//! Every documented key of the protocol changes a result or is refused: walked over docs/protocol.md itself,
+//! so that no new key is forgotten.
+
+mod common;
+
+use common::{Client, Frame, seek, start};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The documented keys of messages from a client, as `type.key`.
+fn documented() -> BTreeSet<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocol.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let from_client = text.split_once("## From the client").unwrap().1.split_once("## From the server").unwrap().0;
+    let mut keys = BTreeSet::new();
+    // Messages, told by examples; what they leave out is marked by an ellipsis.
+    let mut example = String::new();
+    for line in from_client.lines() {
+        let is_row = line.starts_with("| `{");
+        if is_row || line.starts_with("    ") {
+            let cell = if is_row { line.split('|').nth(1).unwrap_or_default() } else { line };
+            example.push_str(cell);
+            for part in example.clone().split('`').filter(|part| part.trim_start().starts_with('{')) {
+                let part = part.replace(", …", "").replace("[…]", "[]").replace("{…}", "{}");
+                if let Ok(Value::Object(message)) = serde_json::from_str::<Value>(part.trim()) {
+                    add_keys(&mut keys, &message);
+                    example.clear();
+                }
+            }
+            if is_row {
+                assert!(example.is_empty(), "{line} is no message");
+            }
+        }
+    }
+    // The table of `set`.
+    let table = from_client.split_once("| key | value |").unwrap().1;
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        for key in row.split('|').nth(1).unwrap().split(',') {
+            keys.insert(format!("set.{}", key.trim().trim_matches('`')));
+        }
+    }
+    keys
+}
+
+fn add_keys(keys: &mut BTreeSet<String>, message: &Map<String, Value>) {
+    fn walk(keys: &mut BTreeSet<String>, path: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+                // Names of trackers are no keys.
+                let path = if path == "targets.poses" { path.to_owned() } else { format!("{path}.{key}") };
+                keys.insert(path.clone());
+                walk(keys, &path, value);
+            }),
+            Value::Array(list) => list.iter().filter(|v| v.is_object()).for_each(|v| walk(keys, path, v)),
+            _ => {}
+        }
+    }
+    let kind = message["type"].as_str().unwrap().to_owned();
+    if kind == "error" {
+        return; // what the server answers
+    }
+    if message.len() == 1 && kind != "set" {
+        keys.insert(kind.clone());
+    }
+    let mut rest = message.clone();
+    rest.remove("type");
+    walk(keys, &kind, &Value::Object(rest));
+    keys.remove("bone.change.sag"); // one of many, walked by the tests of scene files
+}
+
+/// What came of messages and some steps after them.
+#[derive(PartialEq)]
+struct Outcome {
+    /// What moves: poses, joints, flesh.
+    moving: Vec<u8>,
+    status: Value,
+    errors: Vec<Value>,
+}
+
+/// Says messages at the start of a scene, then does steps.
+async fn outcome(scene: &str, messages: &[Value], steps: u32) -> Outcome {
+    let address = start(scene);
+    let mut client = Client::connect(&address).await;
+    client.say(json!({"type": "pause"})).await;
+    client.frame_where(|frame| !frame.playing()).await;
+    seek(&mut client, 0, 0).await;
+    let mut errors = Vec::new();
+    for message in messages {
+        client.say(message.clone()).await;
+    }
+    // The simulation answers this one after all others.
+    client.say(json!({"type": "pin", "body": 4_000_000, "on": true})).await;
+    loop {
+        let error = client.told("error").await;
+        if error["message"].as_str().unwrap_or_default().contains("4000000") {
+            break;
+        }
+        errors.push(error);
+    }
+    let mut moving = Vec::new();
+    if steps > 0 {
+        client.say(json!({"type": "step", "count": steps})).await;
+        let frame: Frame = client.frame_where(|frame| frame.step() >= steps && !frame.playing()).await;
+        moving = frame.0[frame.head()..].to_vec();
+    }
+    let mut status = Client::connect(&address).await.told("status").await;
+    // What the clock says and what differs from run to run.
+    for key in ["bytes", "journals", "doctor", "notice"] {
+        status[key] = Value::Null;
+    }
+    Outcome { moving, status, errors }
+}
+
+/// How a key shows: what is said with it, and what with another value or without it.
+struct Case {
+    scene: &'static str,
+    with: Vec<Value>,
+    other: Vec<Value>,
+    steps: u32,
+    /// Whether motion must differ, or what the status says is the result.
+    moves: bool,
+}
+
+fn moves(scene: &'static str, with: Vec<Value>, other: Vec<Value>) -> Option<Case> {
+    Some(Case { scene, with, other, steps: 12, moves: true })
+}
+
+fn says(scene: &'static str, with: Vec<Value>, other: Vec<Value>) -> Option<Case> {
+    Some(Case { scene, with, other, steps: 0, moves: false })
+}
+
+/// A message with one key set to this.
+fn changed(message: &Value, path: &[&str], value: Value) -> Value {
+    let mut out = message.clone();
+    let mut at = &mut out;
+    for key in path {
+        at = if at.is_array() { &mut at[0] } else { at };
+        at = &mut at[*key];
+    }
+    *at = value;
+    out
+}
+
+fn case(key: &str) -> Option<Case> {
+    let step = |count: u32| json!({"type": "step", "count": count});
+    let set = |key: &str, value: Value| json!({"type": "set", key: value});
+    let (kind, field) = key.split_once('.').unwrap_or((key, ""));
+    let drag = json!({"type": "drag", "pointer": 0, "body": 1, "point": [0.0, 0.0, 0.0], "target": [0.5, 0.5, 0.0], "strength": 1.0});
+    let poke = json!({"type": "poke", "pointer": 0, "centre": [0.0, 0.9, 0.0], "radius": 0.2});
+    let grab = json!({"type": "grab", "pointer": 0, "vertex": 5, "target": [0.5, 1.0, 0.0], "strength": 1.0});
+    let chain = "chain:3";
+    match (kind, field) {
+        ("play", "") => says(chain, vec![json!({"type": "play"})], vec![]),
+        ("pause", "") => {
+            says(chain, vec![json!({"type": "play"}), json!({"type": "pause"})], vec![json!({"type": "play"})])
+        }
+        ("step", "count") => says(chain, vec![step(3)], vec![step(5)]),
+        ("speed", "factor") => says(chain, vec![json!({"type": "speed", "factor": 0.5})], vec![]),
+        ("drag", "pointer") => {
+            let second = changed(&changed(&drag, &["pointer"], json!(1)), &["body"], json!(0));
+            let same = changed(&drag, &["body"], json!(0));
+            moves(chain, vec![drag, second], vec![same])
+        }
+        ("drag", _) => {
+            let value = match field {
+                "body" => json!(2),
+                "strength" => json!(3.0),
+                "rotation" => {
+                    let pose = set("pose", json!(true));
+                    let turned = changed(&drag, &["rotation"], json!([0.0, 0.0, 0.5, 0.866]));
+                    return moves(chain, vec![pose.clone(), turned], vec![pose, drag]);
+                }
+                _ => json!([0.1, 0.2, 0.1]),
+            };
+            moves(chain, vec![changed(&drag, &[field], value)], vec![drag])
+        }
+        ("poke", "pointer") => {
+            let second = changed(&changed(&poke, &["pointer"], json!(1)), &["centre"], json!([0.3, 0.9, 0.0]));
+            let same = changed(&second, &["pointer"], json!(0));
+            moves("tubes", vec![poke.clone(), second], vec![poke, same])
+        }
+        ("poke", _) => {
+            let value = if field == "radius" { json!(0.4) } else { json!([0.2, 0.7, 0.1]) };
+            moves("tubes", vec![changed(&poke, &[field], value)], vec![poke])
+        }
+        ("grab", "pointer") => {
+            let second = changed(&changed(&grab, &["pointer"], json!(1)), &["vertex"], json!(40));
+            let same = changed(&second, &["pointer"], json!(0));
+            moves("tubes", vec![grab.clone(), second], vec![grab, same])
+        }
+        ("grab", _) => {
+            let value = match field {
+                "vertex" => json!(60),
+                "strength" => json!(5.0),
+                _ => json!([0.0, 2.0, 0.4]),
+            };
+            moves("tubes", vec![changed(&grab, &[field], value)], vec![grab])
+        }
+        ("release", "pointer") => moves(
+            chain,
+            vec![drag.clone(), json!({"type": "release", "pointer": 0})],
+            vec![drag, json!({"type": "release", "pointer": 1})],
+        ),
+        ("pin", _) => {
+            let pin = json!({"type": "pin", "body": 2, "on": true, "level": "primary"});
+            match field {
+                "body" => moves(chain, vec![changed(&pin, &["body"], json!(1))], vec![pin]),
+                "on" => moves(chain, vec![pin.clone(), changed(&pin, &["on"], json!(false))], vec![pin]),
+                _ => says(chain, vec![changed(&pin, &["level"], json!("tertiary"))], vec![pin]),
+            }
+        }
+        ("targets", _) => {
+            let pose = json!({"position": [0.0, 0.3, 0.0], "rotation": [0.0, 0.0, 0.0, 1.0], "linear": [0.0, 0.0, 0.0], "angular": [0.0, 0.0, 0.0]});
+            let targets = |pose: Value| json!({"type": "targets", "poses": {"palm": pose}});
+            let other = match field {
+                "poses" => return moves("hand", vec![targets(pose)], vec![]),
+                "poses.position" => json!([0.1, 0.4, 0.0]),
+                "poses.rotation" => json!([0.0, 0.0, 0.6, 0.8]),
+                _ => json!([0.0, 3.0, 0.0]),
+            };
+            let path = field.split_once('.').unwrap().1;
+            moves("hand", vec![targets(changed(&pose, &[path], other))], vec![targets(pose)])
+        }
+        ("steer", "values") => moves("car", vec![json!({"type": "steer", "values": [1.0, -0.3]})], vec![]),
+        ("bone", _) => says(chain, vec![json!({"type": "bone", "bone": "x", "change": {"sag": 5}})], vec![]), // refused: no character
+        ("open", "scene") => says(chain, vec![json!({"type": "open", "scene": "pendulum"})], vec![]),
+        ("seek", "take") => says(
+            chain,
+            vec![step(5), json!({"type": "seek", "take": 9, "step": 2})],
+            vec![step(5), json!({"type": "seek", "take": 0, "step": 2})],
+        ),
+        ("seek", "step") => says(
+            chain,
+            vec![step(5), json!({"type": "seek", "take": 0, "step": 9})],
+            vec![step(5), json!({"type": "seek", "take": 0, "step": 2})],
+        ),
+        ("rename", "take") => says(
+            chain,
+            vec![json!({"type": "rename", "take": 0, "name": "a"})],
+            vec![json!({"type": "rename", "take": 1, "name": "a"})],
+        ),
+        ("rename", "name") => says(
+            chain,
+            vec![json!({"type": "rename", "take": 0, "name": "a"})],
+            vec![json!({"type": "rename", "take": 0, "name": "b"})],
+        ),
+        ("delete", "take") => {
+            let second = vec![
+                step(5),
+                json!({"type": "seek", "take": 0, "step": 2}),
+                set("gravity", json!([0, -1, 0])),
+                step(2),
+            ];
+            let with = [second.clone(), vec![json!({"type": "delete", "take": 1})]].concat();
+            says(chain, with, second)
+        }
+        ("compare", "take") => says(chain, vec![step(2), json!({"type": "compare", "take": 0})], vec![step(2)]),
+        ("key", "time") => {
+            says("robot", vec![json!({"type": "key", "time": 1.2})], vec![json!({"type": "key", "time": 0.5})])
+        }
+        ("unkey", "key") => {
+            let key = json!({"type": "key", "time": 1.2});
+            says("robot", vec![key.clone(), json!({"type": "unkey", "key": 0})], vec![key])
+        }
+        ("target_pose", "") => says("robot", vec![json!({"type": "target_pose"})], vec![]),
+        ("undo", "") => {
+            says(chain, vec![set("dt", json!(0.01)), json!({"type": "undo"})], vec![set("dt", json!(0.01))])
+        }
+        ("redo", "") => {
+            let undone = vec![set("dt", json!(0.01)), json!({"type": "undo"})];
+            says(chain, [undone.clone(), vec![json!({"type": "redo"})]].concat(), undone)
+        }
+        ("mend", "") | ("recover" | "discard", "journal") => {
+            let message = if kind == "mend" { json!({"type": kind}) } else { json!({"type": kind, "journal": 0}) };
+            says(chain, vec![message], vec![]) // refused: there is none
+        }
+        ("set", _) => case_of_set(field),
+        _ => None,
+    }
+}
+
+fn case_of_set(field: &str) -> Option<Case> {
+    let set = |key: &str, value: Value| json!({"type": "set", key: value});
+    let one = |scene, key: &str, value: Value| moves(scene, vec![set(key, value)], vec![]);
+    if let Some(key) = field.strip_prefix("control") {
+        return case_of_control(key.trim_start_matches('.'));
+    }
+    match field {
+        "solver" => one("chain:3", "solver", json!("impulse:system")),
+        "dt" => one("chain:3", "dt", json!(0.01)),
+        "substeps" => one("chain:3", "substeps", json!(4)),
+        "gravity" => one("chain:3", "gravity", json!([1, -5, 0])),
+        "stiffness_scale" | "damping_scale" => one("chain:3", field, json!(0.1)),
+        "torques" => one("chain:3", "torques", json!(false)),
+        "contacts" => Some(Case { steps: 60, ..one("block", "contacts", json!("off"))? }),
+        "contact_stiffness" | "contact_slip" => {
+            let reduced = set("solver", json!("reduced:euler"));
+            let value = if field == "contact_slip" { json!(0.5) } else { json!(3e4) };
+            let case = moves("block", vec![reduced.clone(), set(field, value)], vec![reduced]);
+            Some(Case { steps: 90, ..case? })
+        }
+        "hold" => one("hand", "hold", json!(false)),
+        "script" => Some(Case { steps: 40, ..one("hand", "script", json!(false))? }),
+        "pose" => one("chain:3", "pose", json!(true)),
+        "budget" => {
+            let assembly = set("solver", json!("assembly"));
+            moves("lattice", vec![assembly.clone(), set("budget", json!(1.0))], vec![assembly])
+        }
+        "joints" => one("chain:3", "joints", json!([{"joint": 1, "stiffness_scale": 9, "damping_scale": 2}])),
+        _ => None,
+    }
+}
+
+fn case_of_control(field: &str) -> Option<Case> {
+    let goal = json!({"body": 6, "point": [0.0, 0.0, 0.0], "aim": {"position": [0.3, 1.2, 0.3]}, "level": "primary", "weight": 1.0});
+    let start = json!({"mode": "goals", "style": "least_acceleration", "goals": [goal], "joints": [{"joint": 3, "weight": 3.0, "max_torque": null, "actuation": "by_place"}]});
+    let set = |control: &Value| json!({"type": "set", "control": control});
+    let against = |other: Value| moves("robot", vec![set(&other)], vec![set(&start)]);
+    let with = |path: &[&str], value: Value| against(changed(&start, path, value));
+    let key = |time: f64| json!({"type": "key", "time": time});
+    match field {
+        "" => moves("robot", vec![set(&start)], vec![]),
+        "mode" => with(&["mode"], json!("off")),
+        "style" => with(&["style"], json!("least_torque")),
+        "goals" => with(&["goals"], json!([])),
+        "goals.body" => with(&["goals", "body"], json!(9)),
+        "goals.point" => with(&["goals", "point"], json!([0.1, 0.2, 0.0])),
+        "goals.aim" => with(&["goals", "aim"], json!({"velocity": [0.0, 0.5, 0.0]})),
+        "goals.aim.orientation" => with(&["goals", "aim"], json!({"orientation": [0.0, 0.0, 0.6, 0.8]})),
+        "goals.level" | "goals.weight" => {
+            // Two that cannot both be reached.
+            let mut other = goal.clone();
+            other["aim"] = json!({"position": [-0.5, 0.4, -0.2]});
+            let both = changed(&start, &["goals"], json!([goal, other]));
+            let mut changed = both.clone();
+            let name = field.split_once('.').unwrap().1;
+            changed["goals"][1][name] = if name == "level" { json!("tertiary") } else { json!(9.0) };
+            moves("robot", vec![set(&changed)], vec![set(&both)])
+        }
+        "drag_level" => {
+            let drag = json!({"type": "drag", "body": 6, "point": [0.0, 0.0, 0.0], "target": [-0.5, 0.4, -0.2]});
+            let other = changed(&start, &["drag_level"], json!("primary"));
+            moves("robot", vec![set(&other), drag.clone()], vec![set(&start), drag])
+        }
+        "joint_level" => {
+            let posed = changed(&start, &["pose_share"], json!(1.0));
+            moves("robot", vec![set(&changed(&posed, &["joint_level"], json!("primary")))], vec![set(&posed)])
+        }
+        "joints" => with(&["joints"], json!([])),
+        "joints.joint" => with(&["joints", "joint"], json!(2)),
+        "joints.weight" => with(&["joints", "weight"], json!(90.0)),
+        "joints.max_torque" => with(&["joints", "max_torque"], json!(0.01)),
+        "joints.actuation" => with(&["joints", "actuation"], json!("passive")),
+        "pose" => {
+            let posed = changed(&start, &["pose_share"], json!(1.0));
+            let gone = vec![json!({"type": "step", "count": 20}), json!({"type": "target_pose"})];
+            let moved = [vec![set(&posed)], gone.clone()].concat();
+            let back = [moved.clone(), vec![set(&json!({"pose": []}))]].concat();
+            Some(Case { steps: 60, ..moves("robot", moved, back)? })
+        }
+        "pose_share" => with(&["pose_share"], json!(1.0)),
+        "keyframes" | "keyframes.time" | "keyframes.positions" | "share" => {
+            let followed = changed(&start, &["mode"], json!("keyframes"));
+            let drive = |at: f64| vec![json!({"type": "step", "count": 10}), key(at), set(&followed)];
+            match field {
+                "keyframes" => moves("robot", drive(0.2), vec![json!({"type": "step", "count": 10}), set(&followed)]),
+                "share" => {
+                    let less = [drive(0.2), vec![set(&json!({"share": 0.2}))]].concat();
+                    moves("robot", less, drive(0.2))
+                }
+                // The whole list, as a client that edits it sends it.
+                _ => {
+                    let list = |time: f64, steps: u32| {
+                        let scene = supple::Scene::parse("robot").unwrap();
+                        let (mut state, mut work) = (scene.state.clone(), supple::Work::new(&scene.model));
+                        let input = supple::Input { torques: false, ..scene.input.clone() };
+                        let at = |state: &supple::State| supple::model::Coordinates::of(&scene.model, state).positions;
+                        let first = json!({"time": 0.0, "positions": at(&state)});
+                        for _ in 0..steps {
+                            supple::step(&scene.model, &input, &mut state, &mut work).unwrap();
+                        }
+                        let keys = json!([first, {"time": time, "positions": at(&state)}]);
+                        vec![set(&changed(&followed, &["keyframes"], keys))]
+                    };
+                    let other = if field == "keyframes.time" { list(0.9, 10) } else { list(0.2, 20) };
+                    moves("robot", other, list(0.2, 10))
+                }
+            }
+        }
+        "landing" | "landing.hertz" | "landing.ratio" => {
+            let landing = changed(&start, &["mode"], json!("landing"));
+            let value = if field == "landing.ratio" {
+                json!({"hertz": 1.5, "ratio": 0.2})
+            } else {
+                json!({"hertz": 4.0, "ratio": 1.0})
+            };
+            moves("robot", vec![set(&changed(&landing, &["landing"], value))], vec![set(&landing)])
+        }
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_key_changes_a_result_or_is_refused() {
+    let documented = documented();
+    assert!(documented.len() > 70, "{documented:?}");
+    let (mut unknown, mut idle) = (Vec::new(), Vec::new());
+    for key in &documented {
+        let Some(case) = case(key) else {
+            unknown.push(key);
+            continue;
+        };
+        let with = outcome(case.scene, &case.with, case.steps).await;
+        let other = outcome(case.scene, &case.other, case.steps).await;
+        let refused = with.errors.len() != other.errors.len();
+        let differs = if case.moves { with.moving != other.moving } else { with != other };
+        if case.moves && !with.errors.is_empty() {
+            println!("{key}: {:?}", with.errors);
+        }
+        if !(differs || refused) {
+            idle.push(key);
+        }
+    }
+    assert!(unknown.is_empty() && idle.is_empty(), "without a case: {unknown:?}; without effect: {idle:?}");
+}
