@@ -50,6 +50,11 @@ impl Character {
         self.document.file.bytes()
     }
 
+    /// The same as viewers of plain glTF read it: a file whose meshes are compressed, or that is no glTF at all, as a .glb.
+    pub fn drawn(&self) -> Vec<u8> {
+        if self.document.container.unpacked.is_some() { self.document.as_glb() } else { self.bytes().to_vec() }
+    }
+
     /// Tells this file from others that a running program has read; it means nothing to another program.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = DefaultHasher::new();

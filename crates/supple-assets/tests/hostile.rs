@@ -43,6 +43,64 @@ fn twenty_thousand_damaged_files() {
     assert!((300..19_000).contains(&opened), "{opened}");
 }
 
+/// The strip as encoders compress it, one file for each way that its data is packed.
+const COMPRESSED: [&[u8]; 5] = [
+    include_bytes!("../../../fuzz/corpus/gltf/draco-list.glb"),
+    include_bytes!("../../../fuzz/corpus/gltf/draco-edges.glb"),
+    include_bytes!("../../../fuzz/corpus/gltf/draco-valences.glb"),
+    include_bytes!("../../../fuzz/corpus/gltf/meshopt-quantize.glb"),
+    include_bytes!("../../../fuzz/corpus/gltf/meshopt-filter.glb"),
+];
+
+#[test]
+fn twenty_thousand_damaged_compressed_files() {
+    damage_compressed(20_000);
+}
+
+/// `cargo test --workspace --release --test hostile -- --ignored a_million_damaged_compressed_files`
+#[test]
+#[ignore = "takes minutes"]
+fn a_million_damaged_compressed_files() {
+    damage_compressed(1_000_000);
+}
+
+fn damage_compressed(count: u64) {
+    let (mut opened, mut by_data) = (0, 0);
+    for base in COMPRESSED {
+        open(base.to_vec()).unwrap();
+    }
+    for seed in 0..count {
+        let mut random = Random(seed ^ 0xD4AC0);
+        let base = COMPRESSED[random.below(COMPRESSED.len())];
+        // Most of the damage goes into the compressed bytes, behind the JSON.
+        let file = match random.below(4) {
+            0 => damaged(base, &mut random),
+            _ => {
+                let start = 28 + u32::from_le_bytes(base[12..16].try_into().unwrap()) as usize;
+                let mut file = base.to_vec();
+                for _ in 0..1 + random.below(4) {
+                    let at = start + random.below(file.len() - start);
+                    file[at] = if random.below(2) == 0 { random.next() as u8 } else { file[at] ^ 1 << random.below(8) };
+                }
+                file
+            }
+        };
+        let start = Instant::now();
+        allocator::reset();
+        match open(file) {
+            Ok(()) => opened += 1,
+            Err(error) => {
+                by_data += u64::from(error.code == "file/compression");
+                assert!(!error.what.is_empty() && !error.remedy.is_empty(), "seed {seed}: {error}");
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "seed {seed}: {:?}", start.elapsed());
+        assert!(allocator::peak() < 1 << 28, "seed {seed}: {} bytes", allocator::peak());
+    }
+    println!("{opened} of {count} were read, {by_data} refused for their compressed data");
+    assert!(opened > count / 50 && by_data > count / 50, "{opened} {by_data}");
+}
+
 /// The small file with one piece of text replaced.
 fn with(from: &str, to: &str) -> Vec<u8> {
     let text = String::from_utf8(small()).unwrap();

@@ -583,7 +583,7 @@ async fn character_file(State(desk): State<Arc<Desk>>, Path((key, name)): Path<(
     let read = move || {
         let character = character?;
         let own = character.source().file_name().is_some_and(|own| *own == *name);
-        if own { Some(character.bytes().to_vec()) } else { character.beside(&name) }
+        if own { Some(character.drawn()) } else { character.beside(&name) }
     };
     match tokio::task::spawn_blocking(read).await {
         Ok(Some(bytes)) => {

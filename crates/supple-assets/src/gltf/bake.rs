@@ -400,6 +400,16 @@ pub(super) fn reduce(frames: usize, tolerance: f64, error: impl Fn(usize, usize,
     (0..frames).filter(|k| keep[*k]).collect()
 }
 
+impl Document {
+    /// The file as a .glb, all that it holds in one buffer.
+    pub(crate) fn as_glb(&self) -> Vec<u8> {
+        let mut root: Value = serde_json::from_str(&self.container.json).unwrap_or_default();
+        let binary = merge_buffers(&mut root, self);
+        root["buffers"][0]["byteLength"] = binary.len().into();
+        glb(&root, binary)
+    }
+}
+
 /// All buffers as one, the views into them moved accordingly.
 pub(super) fn merge_buffers(root: &mut Value, document: &Document) -> Vec<u8> {
     let mut binary: Vec<u8> = Vec::new();

@@ -1,8 +1,9 @@
 //! The bytes of a glTF file: .glb chunks, the JSON, and its buffers from the file, from data in the JSON, or from files beside it.
 
+use super::compression;
 use super::schema::Root;
 use crate::files::MOST_BYTES;
-use crate::{FileError, InputFile};
+use crate::{FileError, InputFile, Note};
 use base64::Engine;
 use std::path::Path;
 
@@ -13,10 +14,12 @@ const MAX_VALUES: usize = 1_500_000;
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) root: Root,
-    /// The JSON text.
+    /// The JSON text; of a file that is compressed as it would be without.
     pub(crate) json: String,
     /// By buffer.
     pub(crate) buffers: Vec<Vec<u8>>,
+    /// What was made of the file, if its own bytes are not what the JSON and the buffers tell.
+    pub(crate) unpacked: Option<Note>,
 }
 
 /// Reads .glb or .gltf, told by the first bytes, with all buffers.
@@ -31,26 +34,33 @@ pub(crate) fn read(file: &InputFile) -> Result<Container, FileError> {
         FileError::new("file/json", path, "the JSON is not UTF-8 text", "export the file again").at(place)
     })?;
     check_values(path, json)?;
-    let root: Root = serde_json::from_str(json).map_err(|e| {
-        let place = format!("line {}, column {} of the JSON", e.line(), e.column());
-        let what = e.to_string();
-        let what = what.split(" at line ").next().unwrap_or(&what).to_owned();
-        FileError::new("file/json", path, what, "export the file again, or correct it by hand").at(place)
-    })?;
+    let root = parse(path, json)?;
     if root.asset.version.split('.').next() != Some("2") {
         let what = format!("it is glTF version \"{}\"", root.asset.version);
         return Err(FileError::new("file/version", path, what, "export it as glTF 2.0").at("asset.version"));
     }
     if let Some(name) = root.extensions_required.iter().find(|name| !super::UNDERSTOOD.contains(&name.as_str())) {
         let what = format!("it requires the extension {name}, which Supple does not read");
-        let remedy = match name.as_str() {
-            "KHR_draco_mesh_compression" | "EXT_meshopt_compression" => "export it without compression of meshes",
-            _ => "export it without this extension, or mark it as used, not required",
-        };
+        let remedy = "export it without this extension, or mark it as used, not required";
         return Err(FileError::new("file/extension", path, what, remedy).at("extensionsRequired"));
     }
-    let buffers = buffers(file, &root, chunk)?;
-    Ok(Container { root, json: json.to_owned(), buffers })
+    let mut buffers = buffers(file, &root, chunk)?;
+    match compression::unpack(path, json, &mut buffers)? {
+        None => Ok(Container { root, json: json.to_owned(), buffers, unpacked: None }),
+        Some(plain) => {
+            let root = parse(path, &plain.json)?;
+            Ok(Container { root, json: plain.json, buffers, unpacked: Some(plain.note) })
+        }
+    }
+}
+
+fn parse(path: &Path, json: &str) -> Result<Root, FileError> {
+    serde_json::from_str(json).map_err(|e| {
+        let place = format!("line {}, column {} of the JSON", e.line(), e.column());
+        let what = e.to_string();
+        let what = what.split(" at line ").next().unwrap_or(&what).to_owned();
+        FileError::new("file/json", path, what, "export the file again, or correct it by hand").at(place)
+    })
 }
 
 pub(crate) fn too_large(path: &Path, what: impl Into<String>) -> FileError {
@@ -124,6 +134,11 @@ fn buffers(file: &InputFile, root: &Root, mut chunk: Option<&[u8]>) -> Result<Ve
         let place = format!("buffers[{i}]");
         let bad = |what: String, remedy: &str| FileError::new("file/buffer", path, what, remedy).at(place.clone());
         let bytes = match &buffer.uri {
+            // For readers that cannot unpack the views of it: nothing is read of it here.
+            _ if buffer.extensions.get(compression::MESHOPT).is_some_and(|told| told["fallback"] == true) => {
+                all.push(Vec::new());
+                continue;
+            }
             None if i == 0 => chunk
                 .take()
                 .map(<[u8]>::to_vec)
@@ -222,9 +237,9 @@ mod tests {
         let error = fault("{\"asset\": {\"version\": \"2.0\"}, \n \"nodes\": [{\"mesh\": -1}]}");
         assert_eq!((error.code, error.place.as_deref()), ("file/json", Some("line 2, column 22 of the JSON")));
         assert_eq!(fault(r#"{"asset":{"version":"1.0"}}"#).code, "file/version");
-        let error = fault(r#"{"asset":{"version":"2.0"},"extensionsRequired":["KHR_draco_mesh_compression"]}"#);
+        let error = fault(r#"{"asset":{"version":"2.0"},"extensionsRequired":["EXT_nothing"]}"#);
         assert_eq!(error.code, "file/extension");
-        assert!(error.remedy.contains("without compression"));
+        assert!(error.remedy.contains("without this extension"));
     }
 
     #[test]

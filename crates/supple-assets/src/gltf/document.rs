@@ -77,7 +77,7 @@ impl Document {
             Some(scene) => scene.nodes.clone(),
             None => (0..root.nodes.len()).filter(|i| parents[*i].is_none()).collect(),
         };
-        let mut notes = Vec::new();
+        let mut notes: Vec<Note> = container.unpacked.iter().cloned().collect();
         let order = order(path, root, &roots)?;
         if order.len() < root.nodes.len() {
             let text = format!(

@@ -4,6 +4,7 @@ mod accessor;
 mod animation;
 mod bake;
 mod bake_skin;
+mod compression;
 pub(crate) mod container;
 mod document;
 mod mesh;
@@ -22,9 +23,11 @@ pub(crate) use mesh::{Influence, SkinnedMesh};
 pub(crate) use nodes::NodePlaces;
 
 /// Extensions that a file may require: those that Supple reads, and those that only change how a surface looks.
-pub(crate) const UNDERSTOOD: [&str; 16] = [
+pub(crate) const UNDERSTOOD: [&str; 18] = [
     "KHR_physics_rigid_bodies",
     "KHR_implicit_shapes",
+    compression::DRACO,
+    compression::MESHOPT,
     "KHR_mesh_quantization",
     "KHR_texture_transform",
     "KHR_texture_basisu",

@@ -165,6 +165,8 @@ pub(crate) struct BufferView {
 pub(crate) struct Buffer {
     pub(crate) uri: Option<String>,
     pub(crate) byte_length: usize,
+    #[serde(default)]
+    pub(crate) extensions: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
