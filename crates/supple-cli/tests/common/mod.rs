@@ -1,4 +1,5 @@
 //! How the tests call the binary.
+#![allow(dead_code)] // each test uses some of it
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
