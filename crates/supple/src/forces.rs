@@ -411,7 +411,7 @@ impl<'m> JointView<'m> {
     /// Violation of the swing ellipse and the direction in which it grows, `v̇ = g·(ω_a − ω_b)`; no direction is given without swing, or at half a turn of it.
     pub fn swing_violation(&self) -> Option<(f64, DVec3)> {
         let ellipse = self.joint.limits.swing?;
-        let (v, g) = self.swing()?.violation(ellipse);
+        let (v, g) = self.swing()?.violation(&ellipse.lanes());
         Some((v, self.frame_b * g.lane(0)))
     }
 
@@ -747,9 +747,9 @@ mod tests {
                 let (axis, twist) = (0.3 + 0.8 * f64::from(k), 0.7 * f64::from(k) - 2.0);
                 let q_a = q_b * exp(DVec3::new(0.0, axis.cos(), axis.sin()) * t) * exp(DVec3::X * twist);
                 let swing = |q_a: DQuat, q_b: DQuat| Swing::meaningful(q_b.conjugate() * q_a).unwrap();
-                let direction = |q_a: DQuat, q_b: DQuat| q_b * swing(q_a, q_b).violation(ellipse).1.lane(0);
+                let direction = |q_a: DQuat, q_b: DQuat| q_b * swing(q_a, q_b).violation(&ellipse.lanes()).1.lane(0);
                 let frame = DMat3::from_quat(q_b);
-                let h = frame * swing(q_a, q_b).turning(ellipse) * frame.transpose();
+                let h = frame * swing(q_a, q_b).turning(&ellipse.lanes()).matrix() * frame.transpose();
                 let step = 2e-5 * t.sin();
                 for rho in DVec3::AXES {
                     let (e, back) = (exp(rho * step), exp(-rho * step));

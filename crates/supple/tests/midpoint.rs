@@ -407,7 +407,9 @@ fn every_mask_is_closed_after_every_step() {
                 let open = (gap.distance / size).max(gap.tilt);
                 // Children are placed onto parents: rounding of a path of four joints.
                 assert!(open < 1e-9, "{}: open by {open:e}", mask.name());
-                assert_eq!((gap.distance, gap.tilt), (report.max_joint_gap, report.max_joint_tilt));
+                // Both are rounding, of sums in another order.
+                let told = (report.max_joint_gap - gap.distance).abs().max((report.max_joint_tilt - gap.tilt).abs());
+                assert!(told < 1e-14 * size.max(1.0), "{}: told {report:?}, found {gap:?}", mask.name());
                 if open > worst.0 {
                     worst = (open, mask.name());
                 }
@@ -644,11 +646,12 @@ fn modes_weigh_cost_against_accuracy() {
     let of = |mode| {
         let mut state = scene.state.clone();
         let input = Input { solver: midpoint(mode), ..input(1.0 / 30.0) };
-        let counts = run(&scene.model, &input, &mut state, 30, |_, _| {});
-        (counts.factorisations, tip(&state).distance(reference))
+        let mut parts = 0;
+        run(&scene.model, &input, &mut state, 30, |_, report| parts += report.substeps);
+        (parts, tip(&state).distance(reference))
     };
     let [fast, default, accurate] = [Mode::Fast, Mode::Default, Mode::Accurate].map(of);
-    println!("factorisations in 1 s and error: fast {fast:?}, default {default:?}, accurate {accurate:?}");
+    println!("parts in 1 s and error: fast {fast:?}, default {default:?}, accurate {accurate:?}");
     assert!(fast.0 <= default.0 && default.0 <= accurate.0);
     assert!(fast.1 >= default.1 && default.1 >= accurate.1);
 }

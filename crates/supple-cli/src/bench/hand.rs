@@ -27,7 +27,7 @@ const PUBLISHED_US: f64 = 360.0;
 
 /// The ways the hand is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 enum Variant {
     /// One hand with springs, limits and tracking, moving, by the published step.
     Full,
@@ -35,6 +35,8 @@ enum Variant {
     Default,
     /// A thousand hands by the published step, four side by side in the lanes of the processor; figures are per hand.
     Crowd,
+    /// The same by the step that a user gets who sets nothing.
+    CrowdDefault,
 }
 
 impl Variant {
@@ -43,13 +45,14 @@ impl Variant {
             Variant::Full => "full",
             Variant::Default => "default",
             Variant::Crowd => "crowd",
+            Variant::CrowdDefault => "crowd_default",
         }
     }
 
     fn scheme(self) -> TreeScheme {
         match self {
             Variant::Full | Variant::Crowd => TreeScheme::Published,
-            Variant::Default => TreeScheme::default(),
+            Variant::Default | Variant::CrowdDefault => TreeScheme::default(),
         }
     }
 }
@@ -82,7 +85,8 @@ pub(super) fn run(args: &HandArgs, terminal: &Terminal) -> Result<(), Error> {
     let rows = vec![
         alone(&scene, Variant::Full, steps)?,
         alone(&scene, Variant::Default, steps)?,
-        crowd(&scene, steps.min(CROWD_STEPS))?,
+        crowd(&scene, Variant::Crowd, steps.min(CROWD_STEPS))?,
+        crowd(&scene, Variant::CrowdDefault, steps.min(CROWD_STEPS))?,
     ];
     let document = Document { bench: "hand", machine: Machine::here(), rows };
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
@@ -103,10 +107,10 @@ const PHASE: f64 = 0.004;
 const CROWD_STEPS: usize = 60;
 
 /// A thousand hands, each at its own place in the recording, all moving. What directs them is not timed.
-fn crowd(scene: &Scene, steps: usize) -> Result<Row, Error> {
+fn crowd(scene: &Scene, variant: Variant, steps: usize) -> Result<Row, Error> {
     let model = &scene.model;
     let mut work = Work::new(model);
-    let input = Input { solver: solver(Variant::Crowd.scheme()), ..scene.input.clone() };
+    let input = Input { solver: solver(variant.scheme()), ..scene.input.clone() };
     let failed = |e: &supple::StepError| Error::step(e, format_args!("{} in a crowd", scene.name));
 
     let (mut hand, mut between) = (scene.state.clone(), Input { dt: PHASE, ..input.clone() });
@@ -133,7 +137,7 @@ fn crowd(scene: &Scene, steps: usize) -> Result<Row, Error> {
         }
     }
     timing.us_per_step = watch.us_per_step() / CROWD as f64;
-    Ok(row(scene, Variant::Crowd, CROWD, timing))
+    Ok(row(scene, variant, CROWD, timing))
 }
 
 fn row(scene: &Scene, variant: Variant, hands: usize, timing: Timing) -> Row {

@@ -382,8 +382,10 @@ fn run_fused<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
+/// One function for each kernel: profiles tell them apart.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
+#[inline(never)]
 unsafe fn enter_fused<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }

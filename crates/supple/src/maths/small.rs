@@ -128,6 +128,11 @@ impl<T: Real> V3<T> {
     pub fn nmadd(self, s: T, o: Self) -> Self {
         v3(self.x.nmadd(s, o.x), self.y.nmadd(s, o.y), self.z.nmadd(s, o.z))
     }
+    /// `yes` where `on > 0`, else `no`.
+    #[inline(always)]
+    pub fn chosen(on: T, yes: Self, no: Self) -> Self {
+        v3(on.if_positive(yes.x, no.x), on.if_positive(yes.y, no.y), on.if_positive(yes.z, no.z))
+    }
     /// Component `k`.
     #[inline(always)]
     pub fn at(self, k: usize) -> T {
@@ -206,6 +211,44 @@ impl<T: Real> Q<T> {
     }
 }
 
+/// The turn whose half has a sine and cosine in this proportion, of all its values the one nearest `last`; and the half's sine and cosine.
+#[inline(always)]
+pub fn turn_of_half<T: Real>(sine: T, cosine: T, last: T) -> (T, [T; 2]) {
+    let size = cosine.madd(cosine, sine.madd(sine, T::splat(1e-300))).sqrt().recip();
+    let (cosine, sine) = (cosine * size, sine * size);
+    let half = Q { w: cosine.abs().min(T::splat(1.0)), v: V3::zero() }.half_angle_over_sine();
+    let angle = (half + half) * sine * cosine.sign();
+    let whole = T::splat(std::f64::consts::TAU);
+    (((last - angle) * T::splat(1.0 / std::f64::consts::TAU)).round().madd(whole, angle), [sine, cosine])
+}
+
+/// `tan(½x)/(½x)` and its derivative: Padé's quotient of tangents, `|x| ≤ 1.2` to 1e-15; beyond, the exact function, lane by lane.
+#[inline(always)]
+pub fn tangent_ratio<T: Real>(x: T) -> (T, T) {
+    let y = x * T::splat(0.5);
+    let z = y * y;
+    let one = T::splat;
+    let n = (one(-1.0)).madd(z, one(378.0)).madd(z, one(-17325.0)).madd(z, one(135135.0));
+    let d = (one(-28.0)).madd(z, one(3150.0)).madd(z, one(-62370.0)).madd(z, one(135135.0));
+    let m = (one(27.0)).madd(z, one(-2772.0)).madd(z, one(45045.0)); // (n − d)/z
+    let inverse = d.recip();
+    let ratio = n * inverse;
+    // With r the ratio: dr/dx = ½y (r² − (r − 1)/y²)
+    let near = (ratio, one(0.5) * y * ratio.madd(ratio, -(m * inverse)));
+    if z.any_above(0.36) { tangent_ratio_far(y, z, near) } else { near }
+}
+
+#[cold]
+#[inline(never)]
+fn tangent_ratio_far<T: Real>(y: T, z: T, near: (T, T)) -> (T, T) {
+    let exact = |l: usize| {
+        let (y, tangent) = (y.lane(l), y.lane(l).tan());
+        (tangent / y, ((1.0 + tangent * tangent) * y - tangent) / (2.0 * y * y))
+    };
+    let of = |l: usize| if z.lane(l) > 0.36 { exact(l) } else { (near.0.lane(l), near.1.lane(l)) };
+    (T::gather(|l| of(l).0), T::gather(|l| of(l).1))
+}
+
 /// The rotation by the vector `phi`: quarter angle by polynomial, then one squaring. For `|phi| ≤ 2`; longer ones by
 /// the exact functions, lane by lane.
 #[inline(always)]
@@ -264,6 +307,94 @@ impl<T: Real> M3<T> {
             yz: self.y.dot(c),
             zz: self.z.dot(c),
         }
+    }
+}
+
+impl<T: Real> M3<T> {
+    /// Zero.
+    #[inline(always)]
+    pub fn zero() -> Self {
+        let o = V3::zero();
+        M3 { x: o, y: o, z: o }
+    }
+    /// The matrix of `v ×`.
+    #[inline(always)]
+    pub fn skew(v: V3<T>) -> Self {
+        let o = T::zero();
+        M3 { x: v3(o, -v.z, v.y), y: v3(v.z, o, -v.x), z: v3(-v.y, v.x, o) }
+    }
+    /// `self · o`.
+    #[inline(always)]
+    pub fn product(&self, o: &Self) -> Self {
+        M3 { x: o.transpose_times(self.x), y: o.transpose_times(self.y), z: o.transpose_times(self.z) }
+    }
+    /// `self · oᵀ`.
+    #[inline(always)]
+    pub fn product_transposed(&self, o: &Self) -> Self {
+        M3 { x: o.times(self.x), y: o.times(self.y), z: o.times(self.z) }
+    }
+    /// The sum.
+    #[inline(always)]
+    pub fn plus(&self, o: &Self) -> Self {
+        M3 { x: self.x + o.x, y: self.y + o.y, z: self.z + o.z }
+    }
+    /// The difference.
+    #[inline(always)]
+    pub fn minus(&self, o: &Self) -> Self {
+        M3 { x: self.x - o.x, y: self.y - o.y, z: self.z - o.z }
+    }
+    /// `self · s`.
+    #[inline(always)]
+    pub fn scaled(&self, s: T) -> Self {
+        M3 { x: self.x.scale(s), y: self.y.scale(s), z: self.z.scale(s) }
+    }
+    /// `self · [r]`.
+    #[inline(always)]
+    pub fn times_skew(&self, r: V3<T>) -> Self {
+        M3 { x: self.x.cross(r), y: self.y.cross(r), z: self.z.cross(r) }
+    }
+    /// `[l] · self`.
+    #[inline(always)]
+    pub fn skewed_by(&self, l: V3<T>) -> Self {
+        M3 {
+            x: self.y.nmadd(l.z, self.z.scale(l.y)),
+            y: self.z.nmadd(l.x, self.x.scale(l.z)),
+            z: self.x.nmadd(l.y, self.y.scale(l.x)),
+        }
+    }
+    /// `self + s I`.
+    #[inline(always)]
+    pub fn plus_identity(&self, s: T) -> Self {
+        M3 {
+            x: v3(self.x.x + s, self.x.y, self.x.z),
+            y: v3(self.y.x, self.y.y + s, self.y.z),
+            z: v3(self.z.x, self.z.y, self.z.z + s),
+        }
+    }
+    /// `self + a bᵀ`.
+    #[inline(always)]
+    pub fn plus_outer(&self, a: V3<T>, b: V3<T>) -> Self {
+        M3 { x: b.madd(a.x, self.x), y: b.madd(a.y, self.y), z: b.madd(a.z, self.z) }
+    }
+    /// The inverse, through the adjugate.
+    #[inline(always)]
+    pub fn inverse(&self) -> Self {
+        let (a, b, c) = (self.y.cross(self.z), self.z.cross(self.x), self.x.cross(self.y));
+        let s = self.x.dot(a).recip();
+        let (a, b, c) = (a.scale(s), b.scale(s), c.scale(s));
+        M3 { x: v3(a.x, b.x, c.x), y: v3(a.y, b.y, c.y), z: v3(a.z, b.z, c.z) }
+    }
+    /// `yes` where `on > 0`, else `no`.
+    #[inline(always)]
+    pub fn chosen(on: T, yes: &Self, no: &Self) -> Self {
+        M3 { x: V3::chosen(on, yes.x, no.x), y: V3::chosen(on, yes.y, no.y), z: V3::chosen(on, yes.z, no.z) }
+    }
+}
+
+impl M3<f64> {
+    /// As a matrix.
+    pub fn matrix(&self) -> DMat3 {
+        DMat3::from_cols(self.x.lane(0), self.y.lane(0), self.z.lane(0)).transpose()
     }
 }
 
@@ -463,6 +594,20 @@ const COSINE: [f64; 7] = [
 mod tests {
     use super::*;
     use crate::maths::rotation;
+
+    #[test]
+    fn tangents_agree_with_the_exact_function() {
+        for i in -300..=300 {
+            let x = 0.01 * f64::from(i) + 1e-9;
+            let y = 0.5 * x;
+            let (ratio, slope) = tangent_ratio(x);
+            // 1e-15 of numbers up to 9
+            assert!((ratio - y.tan() / y).abs() < 1e-14, "{x}: {ratio}");
+            let step = 1e-5; // central differences: step² times third derivatives below 600, and 1e-15/step
+            let difference = (tangent_ratio(x + step).0 - tangent_ratio(x - step).0) / (2.0 * step);
+            assert!((slope - difference).abs() < 1e-7, "{x}: {slope}, not {difference}");
+        }
+    }
 
     #[test]
     fn polynomials_agree_with_the_exact_functions() {

@@ -4,9 +4,8 @@
 //! pass: a one-sided row that pushes with whatever force it takes, and never pulls.
 
 use crate::maths::lanes::Real;
-use crate::maths::rotation::outer;
-use crate::maths::small::{Q, V3, v3};
-use glam::{DMat3, DQuat, DVec3};
+use crate::maths::small::{M3, Q, V3, v3};
+use glam::{DQuat, DVec3};
 
 /// A closed interval \[rad or m\].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,19 +46,36 @@ impl SwingEllipse {
         if s1 * s1 + s2 * s2 < 1e-24 {
             return (-self.about_y.min(self.about_z), [0.0, 0.0]);
         }
-        let (v, _, gradient) = self.violated(s1, s2);
+        let (v, _, gradient) = self.lanes().violated(s1, s2);
         (v, gradient)
     }
 
+    /// The same in every lane.
+    #[inline(always)]
+    pub fn lanes<T: Real>(&self) -> Ellipse<T> {
+        Ellipse { y: T::splat(self.about_y.powi(-2)), z: T::splat(self.about_z.powi(-2)) }
+    }
+}
+
+/// A [`SwingEllipse`] by the inverse squares of its axes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ellipse<T> {
+    /// 1/α²
+    pub y: T,
+    /// 1/β²
+    pub z: T,
+}
+
+impl<T: Real> Ellipse<T> {
     /// Violation, length of the swing and gradient.
     ///
     /// ```text
     /// dv = d|s| (1 − ρ^−½) + |s| ρ^−3/2 ½dρ
     /// ```
     #[inline(always)]
-    fn violated<T: Real>(&self, s1: T, s2: T) -> (T, T, [T; 2]) {
+    fn violated(&self, s1: T, s2: T) -> (T, T, [T; 2]) {
         let tiny = T::splat(1e-24);
-        let (h1, h2) = (s1 * T::splat(self.about_y.powi(-2)), s2 * T::splat(self.about_z.powi(-2)));
+        let (h1, h2) = (s1 * self.y, s2 * self.z);
         let rho = s1.madd(h1, s2.madd(h2, tiny));
         let length = s1.madd(s1, s2.madd(s2, tiny)).sqrt();
         let inverse_root = rho.sqrt().recip();
@@ -111,7 +127,7 @@ impl<T: Real> Swing<T> {
 
     /// Violation of an ellipse and the direction g in which it grows.
     #[inline(always)]
-    pub fn violation(&self, ellipse: SwingEllipse) -> (T, V3<T>) {
+    pub fn violation(&self, ellipse: &Ellipse<T>) -> (T, V3<T>) {
         let [s1, s2] = self.angles;
         let (v, length, slope) = ellipse.violated(s1, s2);
         (v, self.direction(length, slope))
@@ -132,8 +148,7 @@ impl Swing<f64> {
     /// Of the child's joint frame in the parent's; none where there is no direction.
     pub fn meaningful(relative: DQuat) -> Option<Swing<f64>> {
         let swing = Swing::of(Q::splat(relative));
-        let [s1, s2] = swing.angles;
-        (s1 * s1 + s2 * s2 > 1e-18 && swing.half_cosine > 1e-6).then_some(swing)
+        (swing.is_meaningful() > 0.0).then_some(swing)
     }
 
     /// What is left of the swing in an ellipse's narrower direction, `(1 − r) min(α, β)` with `r² = s₁²/α² + s₂²/β²`, and the direction in which it shrinks. It is zero
@@ -146,6 +161,15 @@ impl Swing<f64> {
         let slope = [x / about_y, y / about_z].map(|x| x * narrow / r);
         ((1.0 - r) * narrow, self.direction((s1 * s1 + s2 * s2).sqrt(), slope).lane(0))
     }
+}
+
+impl<T: Real> Swing<T> {
+    /// Where [`Swing::meaningful`] gives a swing, a positive number, elsewhere none.
+    #[inline(always)]
+    pub(crate) fn is_meaningful(&self) -> T {
+        let [s1, s2] = self.angles;
+        s1.madd(s1, s2.madd(s2, T::splat(-1e-18))).min(self.half_cosine - T::splat(1e-6))
+    }
 
     /// How the direction g of the violation turns with a: `δg = H (ρ_a − ρ_b) + ρ_b × g`, all in the parent's joint frame.
     ///
@@ -156,22 +180,25 @@ impl Swing<f64> {
     /// g = w + e μ/sin t      δt = w·ρ      δθ = e·ρ/sin t      δw = f δθ      δe = a δt − w cos t δθ
     /// H = (a − e cot t) μ/sin t wᵀ + (f − w μ cot t + e μ'/sin t)/sin t eᵀ
     /// ```
-    pub(crate) fn turning(&self, ellipse: SwingEllipse) -> DMat3 {
-        let [s1, s2] = self.angles;
-        let t = (s1 * s1 + s2 * s2).sqrt();
-        let (cosine, sine) = (s1 / t, s2 / t);
-        let (a, w) = (self.axis.lane(0), DVec3::new(0.0, cosine, sine));
-        let (e, f) = (a.cross(w), DVec3::new(0.0, -sine, cosine));
-        let (alpha, beta) = (ellipse.about_y.powi(-2), ellipse.about_z.powi(-2));
-        let squared = cosine * cosine * alpha + sine * sine * beta;
-        let cube = squared * squared.sqrt();
+    #[inline(always)]
+    pub(crate) fn turning(&self, ellipse: &Ellipse<T>) -> M3<T> {
+        let ([s1, s2], o) = (self.angles, T::zero());
+        let inverse_t = s1.madd(s1, s2 * s2).sqrt().recip();
+        let (cosine, sine) = (s1 * inverse_t, s2 * inverse_t);
+        let (a, w) = (self.axis, v3(o, cosine, sine));
+        let (e, f) = (a.cross(w), v3(o, -sine, cosine));
+        let (alpha, beta) = (ellipse.y, ellipse.z);
+        let (cc, ss) = (cosine * cosine, sine * sine);
+        let inverse = cc.madd(alpha, ss * beta).recip();
+        let inverse_cube = inverse * inverse.sqrt();
         let across = (beta - alpha) * cosine * sine;
-        let mu = across / cube;
-        let mu_slope = ((beta - alpha) * (cosine * cosine - sine * sine) - 3.0 * across * across / squared) / cube;
-        let (sine_t, cosine_t) = (t / self.stretch, a.x);
-        let by_t = (a - e * (cosine_t / sine_t)) * (mu / sine_t);
-        let by_angle = (f - w * (mu * cosine_t / sine_t) + e * (mu_slope / sine_t)) / sine_t;
-        outer(by_t, w) + outer(by_angle, e)
+        let mu = across * inverse_cube;
+        let mu_slope = ((beta - alpha) * (cc - ss) - T::splat(3.0) * across * across * inverse) * inverse_cube;
+        let inverse_sine = self.stretch * inverse_t; // 1/sin t
+        let cotangent = a.x * inverse_sine;
+        let by_t = (a - e.scale(cotangent)).scale(mu * inverse_sine);
+        let by_angle = (f - w.scale(mu * cotangent) + e.scale(mu_slope * inverse_sine)).scale(inverse_sine);
+        M3::zero().plus_outer(by_t, w).plus_outer(by_angle, e)
     }
 }
 

@@ -187,6 +187,11 @@ impl State {
         if self.remembers { self.joints[joint.index()].turn } else { DVec3::ZERO }
     }
 
+    /// The force of a joint over the last part; none remembered counts as none.
+    pub(crate) fn remembered_force(&self, joint: usize) -> DVec3 {
+        if self.remembers { self.joints[joint].force } else { DVec3::ZERO }
+    }
+
     /// The rotation of a joint's child frame in its parent frame.
     pub fn relative_rotation(&self, model: &Model, joint: &Joint) -> DQuat {
         let a = self.bodies[joint.child.index()].orientation;

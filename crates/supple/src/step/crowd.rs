@@ -17,7 +17,8 @@ use crate::solver::{Solver, tree};
 /// of [`step()`] on each, bit for bit.
 /// The report merges theirs as [`FIGURES`](super::FIGURES) says.
 ///
-/// On error the characters before the one named are advanced, that one and those after it (and the rest of its four) are not.
+/// On error the characters before the one named are advanced, that one is not, and those after it are not but for the rest of its four, which may be:
+/// their time tells.
 pub fn step_crowd(
     model: &Model,
     inputs: &[Input],
@@ -32,20 +33,24 @@ pub fn step_crowd(
     let mut report = Report::default();
     let mut k = 0;
     while k < states.len() {
-        let taken = match &mut states[k..] {
-            [a, b, c, d, ..] => four(model, [input(k), input(k + 1), input(k + 2), input(k + 3)], [a, b, c, d], work),
-            _ => None,
-        };
-        let advanced = if taken.is_some() { 4 } else { 1 };
-        let one = match taken {
-            Some(report) => report,
-            None => step(model, input(k), &mut states[k], work).map_err(|error| CrowdError { character: k, error })?,
-        };
-        report.beside(one);
-        for _ in 1..advanced {
-            report.rules = report.rules.plus(one.rules); // a report of four stands for each
+        let mut done = [None; 4];
+        if let [a, b, c, d, ..] = &mut states[k..] {
+            done = four(model, [input(k), input(k + 1), input(k + 2), input(k + 3)], [a, b, c, d], work);
         }
-        k += advanced;
+        for one in done {
+            // Those that did not go beside the others go alone, in their turn.
+            if k == states.len() {
+                break;
+            }
+            let one = match one {
+                Some(one) => one,
+                None => {
+                    step(model, input(k), &mut states[k], work).map_err(|error| CrowdError { character: k, error })?
+                }
+            };
+            report.beside(one);
+            k += 1;
+        }
     }
     Ok(report)
 }
@@ -71,9 +76,10 @@ fn goes_beside(a: &Input, b: &Input) -> bool {
         && a.wrenches.iter().map(|w| w.0).eq(b.wrenches.iter().map(|w| w.0))
 }
 
-/// Four characters side by side, or `None` when they must go one by one; then the states are as they were.
-fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> Option<Report> {
-    let Solver::Tree(settings) = inputs[0].solver else { return None };
+/// Four characters side by side: the reports of those that are advanced. The others must go one by one; their states are as they were.
+fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &mut Work) -> [Option<Report>; 4] {
+    let none = [None; 4];
+    let Solver::Tree(settings) = inputs[0].solver else { return none };
     let alike = inputs[1..].iter().all(|i| goes_beside(i, inputs[0]));
     let touching = inputs.iter().any(|i| contact::wanted(model, i));
     if !alike
@@ -85,17 +91,19 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
         || inputs[0].substeps > 1
         || work.model != model.fingerprint()
     {
-        return None;
+        return none;
     }
-    for (input, state) in inputs.iter().zip(&states) {
-        check(model, input, state).ok()?; // its error is told when it goes alone
+    // An error is told when the character goes alone.
+    if inputs.iter().zip(&states).any(|(input, state)| check(model, input, state).is_err()) {
+        return none;
     }
     let h = inputs[0].dt;
     work.notes.impulses.clear();
-    let report = tree::substep_four(model, inputs, h, &mut states, &mut work.tree)?.ok()?;
-    for state in &mut states {
+    let scratch = (&mut work.tree, &mut work.notes);
+    let Some(done) = tree::substep_four(model, inputs, settings, h, &mut states, scratch) else { return none };
+    for (state, _) in states.iter_mut().zip(done).filter(|(_, report)| report.is_some()) {
         state.time += h;
         state.last_dt = h;
     }
-    Some(report)
+    done
 }

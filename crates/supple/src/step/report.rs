@@ -15,6 +15,8 @@ pub struct Report {
     pub widest_joint: Option<JointId>,
     /// Parts into which the step was divided.
     pub substeps: u32,
+    /// Parts of the default step that were done by its fast way.
+    pub calm_parts: u32,
     /// Factorisations done.
     pub factorisations: u32,
     /// Right-hand sides solved.
@@ -351,6 +353,7 @@ pub static FIGURES: &[Figure] = &[
     size(("max_joint_gap", "m"), END, |r| &mut r.max_joint_gap, "largest gap of a joint"),
     size(("max_joint_tilt", "rad"), END, |r| &mut r.max_joint_tilt, "largest tilt of a joint's held axes"),
     count("substeps", WORK, |r| &mut r.substeps, "parts of a step"),
+    count("calm_parts", SUM, |r| &mut r.calm_parts, "parts of the default step by its fast way"),
     count("factorisations", WORK, |r| &mut r.factorisations, "factorisations"),
     count("solves", WORK, |r| &mut r.solves, "right-hand sides solved"),
     count("fallbacks", SUM, |r| &mut r.fallbacks, "parts that failed and were halved"),

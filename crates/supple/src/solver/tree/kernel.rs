@@ -545,7 +545,7 @@ fn spring<T: Real>(cx: &Context<'_, T>, node: &Node) -> Spring<T> {
 /// A limit of a coordinate, where the present rate leads.
 #[inline(always)]
 fn limited<T: Real>(cx: &Context<'_, T>, limit: &Limit, x: T, rate: T, limits: &mut T) -> Pull<T> {
-    let (tangent, on) = limit.ahead(x, rate, cx.h);
+    let (tangent, on) = limit.splat().ahead(x, rate, cx.h);
     *limits = *limits + on;
     Pull::of(tangent, cx.h)
 }
@@ -572,7 +572,7 @@ fn ball_limits<T: Real>(
         let frame_b = Q::splat(joint.parent_from_joint.rotation);
         let frame_a = Q::splat(joint.child_from_joint.rotation);
         let relative = sides.b.q.times(frame_b).conjugate().times(sides.a.q.times(frame_a));
-        let (v, g) = Swing::of(relative).violation(ellipse);
+        let (v, g) = Swing::of(relative).violation(&ellipse.lanes());
         let [x, y, z] = detail.axes_b.map(V3::splat);
         let g = sides.r_b.times(x.scale(g.x) + y.scale(g.y) + z.scale(g.z));
         *torque = torque.plus(g, limited(cx, &limit, v, g.dot(sides.rate), limits));
@@ -771,6 +771,38 @@ fn eliminate_floating<T: Real>(body: &Inertia<T>, factor: &mut Factor<T>) -> Ine
     let u = point_inverse.times(body.f - body.h.times(q0));
     *factor = Factor::Floating { inverse, g, point_inverse, q0, u };
     Inertia::zero()
+}
+
+/// Eliminates a node whose joint is limp and closed: what is left is inertia and momentum. `axis` is that of a hinge, `directions` tells those of a link of
+/// any mask.
+#[inline(always)]
+pub(crate) fn eliminate_limp<T: Real>(
+    body: &Inertia<T>,
+    node: &Node,
+    axis: V3<T>,
+    directions: impl FnOnce(&mut General<T>),
+    general: Option<&mut General<T>>,
+    passage: &mut Passage<T>,
+) -> Inertia<T> {
+    let (o, z) = (V3::zero(), T::zero());
+    (passage.c, passage.e) = (o, o);
+    match (node.link, general) {
+        (Link::Floating, _) => eliminate_floating(body, &mut passage.factor),
+        (Link::Ball, _) => {
+            let limp = Torque { k: S3::zero(), tau: o };
+            eliminate_ball(body, o, &limp, &mut passage.factor).0
+        }
+        (Link::Hinge, _) => eliminate_hinge(body, o, o, axis, Pull { k: z, tau: z }, &mut passage.factor),
+        (Link::General(_), Some(general)) => {
+            directions(general);
+            passage.factor = Factor::General(node.general);
+            eliminate_general(body, &[[z; 6]; 6], &[z; 6], general)
+        }
+        _ => {
+            passage.factor = Factor::Weld;
+            *body
+        }
+    }
 }
 
 /// A link with any mask: gathers its free directions with their springs, then (1) and (2).
@@ -1090,18 +1122,14 @@ pub(crate) fn turned_angle<T: Real>(plan: &Plan, node: &Node, own: &Moving<T>, p
     let (a, b) = if node.flags & FLIPPED != 0 { (parent, own) } else { (own, parent) };
     let p = b.q.conjugate().times(a.q);
     let (cosine, sine) = (linear(&detail.turn_cosine, &p), linear(&detail.turn_sine, &p));
-    let squared = cosine.madd(cosine, sine.madd(sine, T::splat(1e-300)));
-    let size = squared.sqrt().recip();
     // Beside the turn: sin²(tilt/2) = 1 − squared;  sin² tilt = 4 sin² cos²
-    let beside = (T::splat(1.0) - squared).max(T::zero());
+    let beside = (T::splat(1.0) - cosine.madd(cosine, sine * sine)).max(T::zero());
     let tilt = T::splat(4.0) * beside * (T::splat(1.0) - beside);
-    let half = Q { w: (cosine * size).abs().min(T::splat(1.0)), v: V3::zero() }.half_angle_over_sine();
-    let angle = (half + half) * sine * size * cosine.sign();
-    let turn = T::splat(std::f64::consts::TAU);
-    (((own.angle - angle) * T::splat(1.0 / std::f64::consts::TAU)).round().madd(turn, angle), tilt)
+    (turn_of_half(sine, cosine, own.angle).0, tilt)
 }
 
+/// A linear function of a quaternion (w, x, y, z).
 #[inline(always)]
-fn linear<T: Real>(k: &[f64; 4], q: &Q<T>) -> T {
+pub(crate) fn linear<T: Real>(k: &[f64; 4], q: &Q<T>) -> T {
     q.w.madd(T::splat(k[0]), q.v.dot(v3(T::splat(k[1]), T::splat(k[2]), T::splat(k[3]))))
 }

@@ -30,7 +30,7 @@ use crate::step::{Failure, Report, Span, StepError, StepRule};
 use crate::watch::{Notes, Stage};
 use couple::Couple;
 use glam::DVec3;
-use midpoint::{MidpointWork, Outcome};
+use midpoint::{How, MidpointWork, Outcome};
 use plan::{FLIPPED, Link, NONE, Plan};
 use sweep::{Keep, Measured, Sweep};
 
@@ -173,16 +173,16 @@ pub(crate) fn substep(
             work.stops.retain(|stop| !held[stop.child.index()]);
         }
         let contacts = if settings.penalty().is_some() { &[] } else { contacts };
-        let how = (mode, settings.instructions, span);
+        let by_rows = (mode, settings.instructions, span);
         if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty() && held.is_empty()) {
-            return with_rows(model, input, (contacts, held), how, state, work);
+            return with_rows(model, input, (contacts, held), by_rows, state, work);
         }
         state.contacts.clear();
-        let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan));
-        let settings_of_part = (mode, settings.depth.clamp(3, 12));
+        let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan, model));
+        let how = how_of(mode, settings);
         let scratch = (&mut *midpoint, &mut *notes);
         let outside = (input, work.touches.as_slice());
-        let done = midpoint::substep(model, outside, settings_of_part, (h, after), state, &work.plan, scratch)?;
+        let done = midpoint::substep(model, outside, how, (h, after), state, &work.plan, scratch)?;
         let report = match done {
             Outcome::Done(report) => report.by(StepRule::Midpoint),
             Outcome::Passed(joint, spent) => {
@@ -193,7 +193,7 @@ pub(crate) fn substep(
                 if model.joint(joint).limits.swing.is_some() && !has_swing && span.halvings > 0 {
                     return Err(Failure::Turned(model.joint(joint).child));
                 }
-                let mut report = with_rows(model, input, (contacts, held), how, state, work)?;
+                let mut report = with_rows(model, input, (contacts, held), by_rows, state, work)?;
                 report.factorisations += spent.factorisations;
                 report.solves += spent.solves;
                 return Ok(report);
@@ -241,6 +241,11 @@ pub(crate) fn substep(
         TreeScheme::Acceleration => StepRule::Acceleration,
         TreeScheme::Published | TreeScheme::Midpoint(_) => StepRule::Published,
     }))
+}
+
+fn how_of(mode: Mode, settings: Tree) -> How {
+    let (instructions, impulses) = (settings.instructions, settings.impulses);
+    How { mode, depth: settings.depth.clamp(3, 12), instructions, impulses }
 }
 
 /// A part with contacts, hard limits, loops, couplings, grips or flesh.
@@ -355,22 +360,42 @@ fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulse
 
 /// Whether these settings allow four characters side by side.
 pub(crate) fn goes_in_lanes(settings: Tree) -> bool {
-    settings.scheme == TreeScheme::Published
+    matches!(settings.scheme, TreeScheme::Published | TreeScheme::Midpoint(_))
         && settings.instructions == Instructions::Best
         && settings.impulses == Impulses::Skip
 }
 
-/// Four characters of one model side by side. `None` when this machine or model cannot; a failure leaves the states as
-/// they were.
+/// Four characters of one model side by side: what each came to. Those without a report go alone, their states as they were; `None` when this machine,
+/// model or input cannot go side by side at all.
 pub(crate) fn substep_four(
     model: &Model,
     inputs: [&Input; 4],
+    settings: Tree,
     h: f64,
     states: &mut [&mut State; 4],
-    work: &mut TreeWork,
-) -> Option<Result<Report, Failure>> {
+    (work, notes): (&mut TreeWork, &mut Notes),
+) -> Option<[Option<Report>; 4]> {
     #[cfg(target_arch = "x86_64")]
     {
+        if let TreeScheme::Midpoint(mode) = settings.scheme {
+            let plain = |input: &&Input| is_general(model, input) || contact::wanted(model, input);
+            if inputs.iter().any(plain)
+                || !model.hard_limits().is_empty()
+                || notes.keeps(Impulses::Skip) == Impulses::Keep
+            {
+                return None;
+            }
+            let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan, model));
+            let (how, scratch) = (how_of(mode, settings), (midpoint, notes));
+            let mut done = midpoint::substep_four(model, inputs, how, h, states, &work.plan, scratch)?;
+            for (report, state) in done.iter_mut().zip(states) {
+                if let Some(report) = report {
+                    state.contacts.clear();
+                    *report = report.by(StepRule::Midpoint);
+                }
+            }
+            return Some(done);
+        }
         // A free joint passes nothing on when nothing acts on it; lanes could differ in that.
         if !has_fused() || !work.couple.is_empty() || work.plan.nodes.iter().any(|n| n.link == Link::General(6)) {
             return None;
@@ -381,15 +406,14 @@ pub(crate) fn substep_four(
         sweep.gather(plan, &[&*states[0], &*states[1], &*states[2], &*states[3]]);
         let limits = sweep.up(plan, model, &inputs, h, Keep::No, Threads::One);
         let measured = sweep.down(plan, h, Threads::One);
-        Some(check(model, states[0], plan, sweep, &measured).map(|()| {
-            sweep.scatter(plan, states);
-            states.iter_mut().for_each(|state| state.forget_forces());
-            report(plan, &measured, limits).by(StepRule::Published)
-        }))
+        check(model, states[0], plan, sweep, &measured).ok()?;
+        sweep.scatter(plan, states);
+        states.iter_mut().for_each(|state| state.forget_forces());
+        Some([Some(report(plan, &measured, limits).by(StepRule::Published)); 4])
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (model, inputs, h, states, work);
+        let _ = (model, inputs, settings, h, states, work, notes);
         None
     }
 }

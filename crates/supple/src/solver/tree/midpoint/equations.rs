@@ -24,7 +24,7 @@ use super::newton::{AnyJoint, Blocks, Equation, Free, Joint, Lever, Newton, Pair
 use crate::contact::penalty::Touch;
 use crate::input::Input;
 use crate::maths::rotation::{exp, fast_log, log, log_derivative, outer, skew, turn_near};
-use crate::maths::small::V3;
+use crate::maths::small::{V3, tangent_ratio, turn_of_half};
 use crate::maths::{Pose, Wrench};
 use crate::model::joint::{Joint as ModelJoint, RotationKind, rotation_pairs};
 use crate::model::laws::{Damper, Limit, PointSpring, Rule, Servo, Spring, TurnServo, Turned, cayley_rate};
@@ -89,10 +89,10 @@ pub(super) struct Trial {
     /// What is constant during a part: start rotation, angular momentum, spring's rotation vector in the parent's axes and
     /// in the world, weights of the joint's damping.
     pub(super) r0: DMat3,
-    pi0: DVec3,
-    turn0: DVec3,
-    phi0: DVec3,
-    damping: Damper,
+    pub(super) pi0: DVec3,
+    pub(super) turn0: DVec3,
+    pub(super) phi0: DVec3,
+    pub(super) damping: Damper,
     /// The rotation as a Cayley vector.
     pub(super) a: DVec3,
     pub(super) angle: f64,
@@ -100,13 +100,13 @@ pub(super) struct Trial {
     pub(super) slide: DVec3,
     pub(super) v: DVec3,
     pub(super) w: DVec3,
-    own0: DVec3,
-    own1: DVec3,
-    parent0: DVec3,
-    parent1: DVec3,
+    pub(super) own0: DVec3,
+    pub(super) own1: DVec3,
+    pub(super) parent0: DVec3,
+    pub(super) parent1: DVec3,
     /// The joint's impulse, on this body.
-    force: DVec3,
-    torque: DVec3,
+    pub(super) force: DVec3,
+    pub(super) torque: DVec3,
 }
 
 impl Trial {
@@ -172,7 +172,7 @@ fn relative(kind: RotationKind, angle: f64, second: f64) -> Option<DQuat> {
 }
 
 /// The pose of a node from its parent's and its joint's coordinates; `q` is kept where rotation is free.
-fn placed(
+pub(super) fn placed(
     plan: &Plan,
     node: &Node,
     parent: (DVec3, DQuat),
@@ -202,7 +202,7 @@ fn placed(
 }
 
 /// (of the node, of its parent) from (of side a, of side b).
-fn sides<T>(node: &Node, a: T, b: T) -> (T, T) {
+pub(super) fn sides<T>(node: &Node, a: T, b: T) -> (T, T) {
     if node.flags & FLIPPED != 0 { (b, a) } else { (a, b) }
 }
 
@@ -222,46 +222,55 @@ pub(super) fn gather(plan: &Plan, state: &State, now: &mut [Moment]) {
         let orientation = if rough { orientation.normalize() } else { orientation };
         let mut moment =
             Moment { x: position, q: orientation, v: velocity.linear, w: velocity.angular, ..Moment::WORLD };
-        if node.joint != NONE {
-            moment.memory = state.joints[node.joint as usize];
-            if !state.remembers {
-                (moment.memory.turn, moment.memory.force) = (DVec3::ZERO, DVec3::ZERO);
-            }
-        }
         let parent = now[node.parent as usize];
-        if let (Some(detail), false) = (detail(plan, node), node.link == Link::Floating) {
-            let joint = &detail.joint;
-            let (a, b) = sides(node, (orientation, position), (parent.q, parent.x));
-            let relative = joint.relative_rotation(a.0, b.0);
-            match joint.mask.rotation() {
-                RotationKind::Axis(_) => {
-                    moment.angle = joint.angle_near(relative, moment.memory.angle);
-                }
-                RotationKind::Cardan(k) => (moment.angle, moment.second) = cardan_angles(relative, k),
-                RotationKind::Free if joint.limits.angle.is_some() => {
-                    moment.memory.angle = joint.angle_near(relative, moment.memory.angle);
-                }
-                RotationKind::Free | RotationKind::Held => {}
-            }
-            let pose = |s: (DQuat, DVec3)| crate::maths::Pose::new(s.0, s.1);
-            moment.slide = joint.relative_translation(pose(a), pose(b));
-            for k in 0..3 {
-                if joint.mask.holds_translation(k) {
-                    moment.slide[k] = 0.0;
-                }
-            }
-        }
-        if node.link != Link::Floating {
-            (moment.x, moment.q) =
-                placed(plan, node, (parent.x, parent.q), moment.q, moment.angle, moment.second, moment.slide);
-        }
-        let turning = matches!(rotation_kind(plan, node), RotationKind::Free | RotationKind::Cardan(_));
-        if node.flags & SPRING != 0 && turning {
-            let (q_a, q_b) = sides(node, moment.q, parent.q);
-            moment.memory.turn = error_turn(q_a, q_b, node.rest_inverse, moment.memory.turn);
-        }
+        gather_node(plan, node, state, &parent, &mut moment);
         now[i] = moment;
     }
+}
+
+/// What the joint of a node remembers and its coordinates at the pose in `moment`, which is closed onto the parent's.
+pub(super) fn gather_node(plan: &Plan, node: &Node, state: &State, parent: &Moment, moment: &mut Moment) {
+    if node.joint != NONE {
+        moment.memory = state.joints[node.joint as usize];
+        if !state.remembers {
+            (moment.memory.turn, moment.memory.force) = (DVec3::ZERO, DVec3::ZERO);
+        }
+    }
+    if let (Some(detail), false) = (detail(plan, node), node.link == Link::Floating) {
+        let joint = &detail.joint;
+        let (a, b) = sides(node, (moment.q, moment.x), (parent.q, parent.x));
+        let relative = joint.relative_rotation(a.0, b.0);
+        match joint.mask.rotation() {
+            RotationKind::Axis(_) => moment.angle = angle_near(joint, relative, moment.memory.angle),
+            RotationKind::Cardan(k) => (moment.angle, moment.second) = cardan_angles(relative, k),
+            RotationKind::Free if joint.limits.angle.is_some() => {
+                moment.memory.angle = angle_near(joint, relative, moment.memory.angle);
+            }
+            RotationKind::Free | RotationKind::Held => {}
+        }
+        let pose = |s: (DQuat, DVec3)| crate::maths::Pose::new(s.0, s.1);
+        moment.slide = joint.relative_translation(pose(a), pose(b));
+        for k in 0..3 {
+            if joint.mask.holds_translation(k) {
+                moment.slide[k] = 0.0;
+            }
+        }
+    }
+    if node.link != Link::Floating {
+        (moment.x, moment.q) =
+            placed(plan, node, (parent.x, parent.q), moment.q, moment.angle, moment.second, moment.slide);
+    }
+    let turning = matches!(rotation_kind(plan, node), RotationKind::Free | RotationKind::Cardan(_));
+    if node.flags & SPRING != 0 && turning {
+        let (q_a, q_b) = sides(node, moment.q, parent.q);
+        moment.memory.turn = error_turn(q_a, q_b, node.rest_inverse, moment.memory.turn);
+    }
+}
+
+/// [`ModelJoint::angle_near`] by a polynomial: as exact, and no call of a library.
+fn angle_near(joint: &ModelJoint, relative: DQuat, last: f64) -> f64 {
+    let Some(axis) = joint.turning_axis() else { return 0.0 };
+    turn_of_half(relative.to_array()[axis], relative.w, last).0
 }
 
 /// The angles of a Cardan joint: `relative = turn(k+1, first) turn(k+2, second)`.
@@ -291,10 +300,16 @@ pub(super) fn joint_impulses(plan: &Plan, trial: &[Trial], impulses: &mut [Wrenc
         if node.joint == NONE {
             continue;
         }
-        let lever = if node.flags & FLIPPED == 0 { t.own0 + t.own1 } else { t.parent0 + t.parent1 } * 0.5;
-        let on_child = Wrench::new(t.force, t.torque + lever.cross(t.force));
-        impulses[node.joint as usize] = on_child * sign(node);
+        let mean = |a: DVec3, b: DVec3| (a + b) * 0.5;
+        let (own, parent) = (mean(t.own0, t.own1), mean(t.parent0, t.parent1));
+        impulses[node.joint as usize] = on_child(node, t.force, t.torque, own, parent);
     }
+}
+
+/// The impulse `(f, n)` of a joint on a node, about the joint, as one on the joint's child about its centre of mass; with the levers of node and parent.
+pub(super) fn on_child(node: &Node, f: DVec3, n: DVec3, own: DVec3, parent: DVec3) -> Wrench {
+    let lever = if node.flags & FLIPPED == 0 { own } else { parent };
+    Wrench::new(f, n + lever.cross(f)) * sign(node)
 }
 
 impl Part<'_> {
@@ -307,10 +322,7 @@ impl Part<'_> {
             t.r0 = DMat3::from_quat(m.q);
             t.pi0 = t.r0 * (inertia(node) * (t.r0.transpose() * m.w));
             t.damping = self.damping(node, m);
-            if node.flags & SPRING != 0 {
-                let q_b = sides(node, m.q, now[node.parent as usize].q).1;
-                (t.turn0, t.phi0) = (m.memory.turn, q_b * m.memory.turn);
-            }
+            (t.turn0, t.phi0) = self.start_turn(node, m, &now[node.parent as usize]);
             let a = m.w * self.h;
             t.a = a / a.length().max(1.0);
             t.x = m.x + m.v * self.h;
@@ -318,6 +330,15 @@ impl Part<'_> {
             (t.force, t.torque) = (m.memory.force * (sign(node) * self.h), DVec3::ZERO);
         }
         self.place(now, trial);
+    }
+
+    /// The turn of a spring at the start, in side b's axes and in the world's.
+    pub(super) fn start_turn(&self, node: &Node, m: &Moment, parent: &Moment) -> (DVec3, DVec3) {
+        if node.flags & SPRING == 0 {
+            return (DVec3::ZERO, DVec3::ZERO);
+        }
+        let q_b = sides(node, m.q, parent.q).1;
+        (m.memory.turn, q_b * m.memory.turn)
     }
 
     /// Adds this share of a Newton step. Returns the whole step's largest rotation, in radians (displacements of floating bodies and slides are seen in
@@ -359,37 +380,41 @@ impl Part<'_> {
                 continue;
             }
             let p = node.parent as usize;
-            let (m, parent_now, parent) = (&now[i], &now[p], trial[p]);
-            let t = &mut trial[i];
-            // Levers of the joint point. On side b of a joint that slides, it is the point that happens to be there.
-            let (own_point, parent_point) = sides(node, node.point_a, node.point_b);
-            (t.own0, t.own1) = (t.r0 * own_point, t.r * own_point);
-            (t.parent0, t.parent1) = (parent.r0 * parent_point, parent.r * parent_point);
-            if let Some(detail) = detail(self.plan, node) {
-                let joint = &detail.joint;
-                if !joint.mask.holds_point() {
-                    let between0 = (m.x + t.own0) - (parent_now.x + t.parent0);
-                    let between1 = (t.x + t.own1) - (parent.x + t.parent1);
-                    if node.flags & FLIPPED != 0 {
-                        (t.own0, t.own1) = (t.own0 - between0, t.own1 - between1);
-                    } else {
-                        (t.parent0, t.parent1) = (t.parent0 + between0, t.parent1 + between1);
-                    }
-                    let r_b = if node.flags & FLIPPED != 0 { t.r } else { parent.r };
-                    let axes = r_b * detail.frames().1;
-                    let s = axes.transpose() * (between1 * sign(node));
-                    for k in 0..3 {
-                        t.slide[k] = if joint.mask.holds_translation(k) { 0.0 } else { s[k] };
-                    }
+            let (parent_now, parent) = (&now[p], trial[p]);
+            self.place_joint(node, &now[i], parent_now, &parent, &mut trial[i]);
+        }
+    }
+
+    /// Levers and coordinates of a joint at the trial.
+    pub(super) fn place_joint(&self, node: &Node, m: &Moment, parent_now: &Moment, parent: &Trial, t: &mut Trial) {
+        // Levers of the joint point. On side b of a joint that slides, it is the point that happens to be there.
+        let (own_point, parent_point) = sides(node, node.point_a, node.point_b);
+        (t.own0, t.own1) = (t.r0 * own_point, t.r * own_point);
+        (t.parent0, t.parent1) = (parent.r0 * parent_point, parent.r * parent_point);
+        if let Some(detail) = detail(self.plan, node) {
+            let joint = &detail.joint;
+            if !joint.mask.holds_point() {
+                let between0 = (m.x + t.own0) - (parent_now.x + t.parent0);
+                let between1 = (t.x + t.own1) - (parent.x + t.parent1);
+                if node.flags & FLIPPED != 0 {
+                    (t.own0, t.own1) = (t.own0 - between0, t.own1 - between1);
+                } else {
+                    (t.parent0, t.parent1) = (t.parent0 + between0, t.parent1 + between1);
                 }
-                let (q_a, q_b) = sides(node, t.q, parent.q);
-                match joint.mask.rotation() {
-                    RotationKind::Axis(_) => t.angle = joint.angle_near(joint.relative_rotation(q_a, q_b), m.angle),
-                    RotationKind::Cardan(k) => {
-                        (t.angle, t.second) = cardan_angles(joint.relative_rotation(q_a, q_b), k);
-                    }
-                    RotationKind::Free | RotationKind::Held => {}
+                let r_b = if node.flags & FLIPPED != 0 { t.r } else { parent.r };
+                let axes = r_b * detail.frames().1;
+                let s = axes.transpose() * (between1 * sign(node));
+                for k in 0..3 {
+                    t.slide[k] = if joint.mask.holds_translation(k) { 0.0 } else { s[k] };
                 }
+            }
+            let (q_a, q_b) = sides(node, t.q, parent.q);
+            match joint.mask.rotation() {
+                RotationKind::Axis(_) => t.angle = angle_near(joint, joint.relative_rotation(q_a, q_b), m.angle),
+                RotationKind::Cardan(k) => {
+                    (t.angle, t.second) = cardan_angles(joint.relative_rotation(q_a, q_b), k);
+                }
+                RotationKind::Free | RotationKind::Held => {}
             }
         }
     }
@@ -439,7 +464,7 @@ impl Part<'_> {
 
     /// The motion `(c, e)` that closes a joint at the trial, node relative to parent; and the gap it closes, in shares of a lever and
     /// radians.
-    fn closing(&self, node: &Node, parent: &Trial, own: &Trial) -> ((DVec3, DVec3), f64) {
+    pub(super) fn closing(&self, node: &Node, parent: &Trial, own: &Trial) -> ((DVec3, DVec3), f64) {
         let mut c = (parent.x + own.parent1) - (own.x + own.own1);
         let mut e = DVec3::ZERO;
         if let Some(detail) = detail(self.plan, node) {
@@ -523,7 +548,7 @@ impl Part<'_> {
                 Some(room) if matrix => room,
                 _ => &mut unused,
             };
-            let joint = self.joint(i, &now[p], &now[i], parent, own, &mut imbalance[i], matrix, &mut sums, room);
+            let joint = self.joint(node, &now[p], &now[i], parent, own, &mut imbalance[i], matrix, &mut sums, room);
             let (motion, gap) = self.closing(node, parent, own);
             closing[i] = motion;
             sums.gap = sums.gap.max(gap);
@@ -548,9 +573,9 @@ impl Part<'_> {
 
     /// The imbalance of one joint and its part of the matrix.
     #[allow(clippy::too_many_arguments)]
-    fn joint(
+    pub(super) fn joint(
         &self,
-        i: usize,
+        node: &Node,
         parent_now: &Moment,
         now: &Moment,
         parent: &Trial,
@@ -560,7 +585,6 @@ impl Part<'_> {
         sums: &mut Sums,
         any: &mut AnyJoint,
     ) -> Joint {
-        let node = &self.plan.nodes[i];
         let s = sign(node);
         let (now_a, now_b) = sides(node, now, parent_now);
         if node.link == Link::Weld {
@@ -705,11 +729,8 @@ impl Part<'_> {
         Joint::Any(node.any)
     }
 
-    /// The damping of a joint: of its rotations, or of its translations where it has no rotation.
-    ///
-    /// To that of its law comes a damping of the tension that h does not resolve, `η s/(s+4) h k`, with `k = |F| l` the stiffness that a force F at
-    /// lever l gives to rotation and `s = h²k/I`.
-    fn damping(&self, node: &Node, now: &Moment) -> Damper {
+    /// The damping of a joint: of its rotations, or of its translations where it has no rotation; and of tension that h does not resolve.
+    pub(super) fn damping(&self, node: &Node, now: &Moment) -> Damper {
         if node.joint == NONE {
             return Damper::NONE;
         }
@@ -720,13 +741,13 @@ impl Part<'_> {
         let h = self.h;
         // A slider alone is damped as a mass; tension turns nothing there.
         let (inertia, lever) = if turns { node.joint_inertia } else { (node.joint_mass, 0.0) };
-        let mut damper = Damper::over(self.rule, h, c, inertia);
-        if self.rule == Rule::Midpoint {
-            let tension = now.memory.force.length() * lever;
-            let s = h * h * tension / inertia;
-            damper.strength += self.tension_damping * s / (s + 4.0) * h * tension;
+        let damper = Damper::over(self.rule, h, c, inertia);
+        match self.rule {
+            Rule::Midpoint => {
+                damper.with_tension(h, self.tension_damping, now.memory.force.length() * lever, 1.0 / inertia)
+            }
+            Rule::Backward => damper,
         }
-        damper
     }
 
     /// Springs, dampers, limits and servo on three free rotations.
@@ -754,11 +775,13 @@ impl Part<'_> {
             match self.rule {
                 Rule::Midpoint => {
                     let (r0, r1) = sides(node, (own.r0, own.r), (parent.r0, parent.r)).1;
-                    let spring = Turned { k: h * k, a_a, a_b, turn0: own.phi0, turn1: r0 * turn };
+                    let [a_a, a_b, turn0, turn1] = [a_a, a_b, own.phi0, r0 * turn].map(V3::splat);
+                    let spring = Turned { k: h * k, a_a, a_b, turn0, turn1 };
                     let (tau, gradient) = spring.torque();
+                    let tau = tau.lane(0);
                     law.tau += tau;
                     if matrix {
-                        let (k_a, k_b) = spring.derivative(tau, gradient, r0 * r1.transpose());
+                        let (k_a, k_b) = spring.derivative(tau, &gradient, r0 * r1.transpose());
                         law.k_a += k_a;
                         law.k_b += k_b;
                     }
@@ -794,7 +817,7 @@ impl Part<'_> {
         );
         let limits = &joint.limits;
         if let Some(limit) = limits.angle_law() {
-            let angle = joint.angle_near(relative, now.memory.angle);
+            let angle = angle_near(joint, relative, now.memory.angle);
             let (x_a, x_b) = (f_a.col(0), f_b.col(0));
             let direction = twist_direction(V3::<f64>::splat(x_a), V3::splat(x_b)).lane(0);
             let impulse = law.limit(direction, angle, &limit, h, delta, sums);
@@ -809,11 +832,11 @@ impl Part<'_> {
         if let (Some(ellipse), Some(limit), Some(swing)) =
             (limits.swing, limits.swing_law(), Swing::meaningful(relative))
         {
-            let (violation, direction) = swing.violation(ellipse);
+            let (violation, direction) = swing.violation(&ellipse.lanes());
             let direction = f_b * direction.lane(0);
             let impulse = law.limit(direction, violation, &limit, h, delta, sums);
             if matrix && impulse != 0.0 {
-                let turning = f_b * swing.turning(ellipse) * f_b.transpose() * impulse;
+                let turning = f_b * swing.turning(&ellipse.lanes()).matrix() * f_b.transpose() * impulse;
                 law.k_a -= turning;
                 law.k_b -= turning + skew(direction) * impulse;
             }
@@ -913,13 +936,13 @@ impl Part<'_> {
             motor: 0.0,
             motor_k: 0.0,
         };
-        if let Some(limit) = law.limit.and_then(|limit| limit.over(h, x1, delta)) {
-            sums.limits += 1;
+        if let Some((limit, on)) = law.limit.map(|limit| limit.over(h, x1, delta)).filter(|over| over.1 > 0.0) {
+            sums.limits += on as u32;
             pull.tau += limit.impulse;
             pull.k += limit.slope;
         }
         if let (true, Some(motor)) = (law.motor, joint.motor) {
-            let servo = Servo::of(&motor, self.input, &self.input.joint(node.joint as usize)).over(h, x0, x1);
+            let servo = Servo::of(&motor, self.input, &self.input.joint(node.joint as usize)).over(h, 1.0 / h, x0, x1);
             (pull.motor, pull.motor_k) = (servo.impulse, servo.slope);
             sums.effort += servo.impulse.abs() / h;
         }
@@ -935,37 +958,43 @@ impl Part<'_> {
             let w = m.q.conjugate() * m.w;
             kinetic += 0.5 * (node.mass * m.v.length_squared() + w.dot(inertia(node) * w));
             potential -= node.mass * self.input.gravity.dot(m.x);
-            if node.joint == NONE {
-                continue;
-            }
-            let turning = matches!(rotation_kind(self.plan, node), RotationKind::Free | RotationKind::Cardan(_));
-            if node.flags & SPRING != 0 && turning {
-                let (k_scale, _) = self.input.scales(&self.input.joint(node.joint as usize));
-                let law = Spring { stiffness: node.stiffness * k_scale, damping: 0.0, rest: 0.0 };
-                potential += law.at_turn(V3::splat(m.memory.turn)).0;
-            }
-            let Some(detail) = detail(self.plan, node) else { continue };
-            let joint = &detail.joint;
-            let of_limit = |law: Option<Limit>, x: f64| law.map_or(0.0, |law| law.at(x).energy);
-            if let RotationKind::Axis(_) = joint.mask.rotation() {
-                potential += self.turning_spring(node, joint).at(m.angle).energy;
-                potential += of_limit(joint.limits.angle_law(), m.angle);
-            }
-            for axis in (0..3).filter(|&axis| !joint.mask.holds_translation(axis)) {
-                potential += self.sliding_spring(node, joint, axis).at(m.slide[axis]).energy;
-            }
-            potential += of_limit(joint.limits.slide_law(), m.slide.x);
-            if turning && joint.limits.any() {
-                let parent = &moments[node.parent as usize];
-                let (a, b) = sides(node, m.q, parent.q);
-                let relative = joint.relative_rotation(a, b);
-                potential += of_limit(joint.limits.angle_law(), joint.angle_near(relative, m.memory.angle));
-                if let (Some(ellipse), Some(swing)) = (joint.limits.swing, Swing::meaningful(relative)) {
-                    potential += of_limit(joint.limits.swing_law(), swing.violation(ellipse).0);
-                }
-            }
+            potential += self.joint_energy(node, m, moments[node.parent as usize].q);
         }
         (kinetic, potential)
+    }
+
+    /// That of a joint's springs and limits.
+    pub(super) fn joint_energy(&self, node: &Node, m: &Moment, q_parent: DQuat) -> f64 {
+        let mut potential = 0.0;
+        if node.joint == NONE {
+            return potential;
+        }
+        let turning = matches!(rotation_kind(self.plan, node), RotationKind::Free | RotationKind::Cardan(_));
+        if node.flags & SPRING != 0 && turning {
+            let (k_scale, _) = self.input.scales(&self.input.joint(node.joint as usize));
+            let law = Spring { stiffness: node.stiffness * k_scale, damping: 0.0, rest: 0.0 };
+            potential += law.at_turn(V3::splat(m.memory.turn)).0;
+        }
+        let Some(detail) = detail(self.plan, node) else { return potential };
+        let joint = &detail.joint;
+        let of_limit = |law: Option<Limit>, x: f64| law.map_or(0.0, |law| law.at(x).energy);
+        if let RotationKind::Axis(_) = joint.mask.rotation() {
+            potential += self.turning_spring(node, joint).at(m.angle).energy;
+            potential += of_limit(joint.limits.angle_law(), m.angle);
+        }
+        for axis in (0..3).filter(|&axis| !joint.mask.holds_translation(axis)) {
+            potential += self.sliding_spring(node, joint, axis).at(m.slide[axis]).energy;
+        }
+        potential += of_limit(joint.limits.slide_law(), m.slide.x);
+        if turning && joint.limits.any() {
+            let (a, b) = sides(node, m.q, q_parent);
+            let relative = joint.relative_rotation(a, b);
+            potential += of_limit(joint.limits.angle_law(), angle_near(joint, relative, m.memory.angle));
+            if let (Some(ellipse), Some(swing)) = (joint.limits.swing, Swing::meaningful(relative)) {
+                potential += of_limit(joint.limits.swing_law(), swing.violation(&ellipse.lanes()).0);
+            }
+        }
+        potential
     }
 
     /// The first node whose hard limit is passed: what no force of this step holds.
@@ -984,7 +1013,7 @@ impl Part<'_> {
             beyond(joint.limits.angle, joint.angle_near(relative, m.memory.angle))
                 || beyond(joint.limits.slide, m.slide.x)
                 || joint.limits.swing.is_some_and(|ellipse| {
-                    Swing::meaningful(relative).is_some_and(|swing| swing.violation(ellipse).0 > 0.0)
+                    Swing::meaningful(relative).is_some_and(|swing| swing.violation(&ellipse.lanes()).0 > 0.0)
                 })
         })
     }
@@ -994,28 +1023,31 @@ impl Part<'_> {
         next[0] = Moment::WORLD;
         for i in 1..self.plan.nodes.len() {
             let node = &self.plan.nodes[i];
-            let t = &trial[i];
-            let mut memory = now[i].memory;
-            memory.force = t.force * (sign(node) / self.h);
-            let (q_a, q_b) = sides(node, t.q, trial[node.parent as usize].q);
-            match rotation_kind(self.plan, node) {
-                RotationKind::Free | RotationKind::Cardan(_) => {
-                    if node.flags & SPRING != 0 {
-                        memory.turn = error_turn(q_a, q_b, node.rest_inverse, memory.turn);
-                    }
-                    if node.flags & TURNS != 0
-                        && let Some(detail) = detail(self.plan, node)
-                    {
-                        let relative = detail.joint.relative_rotation(q_a, q_b);
-                        memory.angle = detail.joint.angle_near(relative, memory.angle);
-                    }
-                }
-                RotationKind::Axis(_) => memory.angle = t.angle,
-                RotationKind::Held => {}
-            }
-            next[i] =
-                Moment { x: t.x, q: t.q, v: t.v, w: t.w, angle: t.angle, second: t.second, slide: t.slide, memory };
+            next[i] = self.finish_node(node, &now[i], &trial[i], trial[node.parent as usize].q);
         }
+    }
+
+    /// The same of one node.
+    pub(super) fn finish_node(&self, node: &Node, now: &Moment, t: &Trial, q_parent: DQuat) -> Moment {
+        let mut memory = now.memory;
+        memory.force = t.force * (sign(node) / self.h);
+        let (q_a, q_b) = sides(node, t.q, q_parent);
+        match rotation_kind(self.plan, node) {
+            RotationKind::Free | RotationKind::Cardan(_) => {
+                if node.flags & SPRING != 0 {
+                    memory.turn = error_turn(q_a, q_b, node.rest_inverse, memory.turn);
+                }
+                if node.flags & TURNS != 0
+                    && let Some(detail) = detail(self.plan, node)
+                {
+                    let relative = detail.joint.relative_rotation(q_a, q_b);
+                    memory.angle = angle_near(&detail.joint, relative, memory.angle);
+                }
+            }
+            RotationKind::Axis(_) => memory.angle = t.angle,
+            RotationKind::Held => {}
+        }
+        Moment { x: t.x, q: t.q, v: t.v, w: t.w, angle: t.angle, second: t.second, slide: t.slide, memory }
     }
 
     /// How far the velocities of a moment open the joints within h, in radians and shares of a lever.
@@ -1136,24 +1168,13 @@ fn error_turn(q_a: DQuat, q_b: DQuat, rest_inverse: DQuat, last: DVec3) -> DVec3
 }
 
 /// What a joint's gap is measured against \[m\]: its lever, or the body's own size where the lever is short.
-fn gap_size(node: &Node) -> f64 {
+pub(super) fn gap_size(node: &Node) -> f64 {
     node.joint_inertia.1.max((node.mean_inertia / node.mass).sqrt())
 }
 
 fn inertia(node: &Node) -> DMat3 {
     let [xx, xy, xz, yy, yz, zz] = node.inertia;
     DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
-}
-
-/// `tan(½x)/(½x)` and its derivative.
-fn tangent_ratio(x: f64) -> (f64, f64) {
-    let (y, squared) = (0.5 * x, x * x);
-    if squared < 1e-4 {
-        // The next terms are 17x⁶/20160 and 17x⁵/3360.
-        return (1.0 + squared * (1.0 / 12.0 + squared / 120.0), x * (1.0 / 6.0 + squared / 30.0));
-    }
-    let tangent = y.tan();
-    (tangent / y, ((1.0 + tangent * tangent) * y - tangent) / (2.0 * y * y))
 }
 
 /// Impulse and derivative on three rotations: `−δτ = k_a ρ_a − k_b ρ_b`.
@@ -1166,7 +1187,10 @@ struct Law {
 impl Law {
     /// Adds a limit of a coordinate `x` that grows along `direction`; returns its impulse.
     fn limit(&mut self, direction: DVec3, x: f64, limit: &Limit, h: f64, delta: DVec3, sums: &mut Sums) -> f64 {
-        let Some(over) = limit.over(h, x, direction.dot(delta)) else { return 0.0 };
+        let (over, on) = limit.over(h, x, direction.dot(delta));
+        if on == 0.0 {
+            return 0.0;
+        }
         sums.limits += 1;
         self.tau += direction * over.impulse;
         let block = outer(direction, direction) * over.slope;
@@ -1215,11 +1239,13 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    pub(super) fn new(nodes: usize) -> Outside {
+    pub(super) fn new(nodes: usize, model: &Model) -> Outside {
+        // The robust way may first be needed long after the start: its lists have their room by then.
+        let touching = model.trackers().len() + 2 * model.anchor_springs().len() + 16;
         Outside {
             impulse: vec![(DVec3::ZERO, DVec3::ZERO); nodes],
             blocks: vec![Blocks::ZERO; nodes],
-            touched: Vec::new(),
+            touched: Vec::with_capacity(touching),
             work: 0.0,
         }
     }
@@ -1469,8 +1495,17 @@ mod tests {
             let (mut imbalance, mut any) = ([0.0; 6], AnyJoint::NONE);
             let (now, trial) = (&self.now, &self.trial);
             let sums = &mut Sums::default();
-            let joint =
-                self.part.joint(2, &now[1], &now[2], &trial[1], &trial[2], &mut imbalance, true, sums, &mut any);
+            let joint = self.part.joint(
+                &self.part.plan.nodes[2],
+                &now[1],
+                &now[2],
+                &trial[1],
+                &trial[2],
+                &mut imbalance,
+                true,
+                sums,
+                &mut any,
+            );
             (joint, imbalance, any)
         }
     }
@@ -1668,7 +1703,7 @@ mod tests {
                 let mut unused = AnyJoint::NONE;
                 let (now, trial) = (&apart.now, &apart.trial);
                 apart.part.joint(
-                    2,
+                    &plan.nodes[2],
                     &now[1],
                     &now[2],
                     &trial[1],

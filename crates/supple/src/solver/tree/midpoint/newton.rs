@@ -33,7 +33,7 @@ impl Blocks {
     pub(super) const ZERO: Blocks = Blocks { vv: DMat3::ZERO, vw: DMat3::ZERO, wv: DMat3::ZERO, ww: DMat3::ZERO };
 
     #[inline(always)]
-    fn times(&self, u: DVec3, w: DVec3) -> (DVec3, DVec3) {
+    pub(super) fn times(&self, u: DVec3, w: DVec3) -> (DVec3, DVec3) {
         (self.vv * u + self.vw * w, self.wv * u + self.ww * w)
     }
 
@@ -141,12 +141,65 @@ enum Factor {
 
 /// `D⁻¹`, the columns of ÂS and the rows W.
 #[derive(Clone, Copy, Debug)]
-struct AnyFactor {
+pub(super) struct AnyFactor {
     inverse: [[f64; 6]; 6],
     force: [DVec3; 6],
     torque: [DVec3; 6],
     w_u: [DVec3; 6],
     w_w: [DVec3; 6],
+}
+
+impl AnyFactor {
+    pub(super) const NONE: AnyFactor = AnyFactor {
+        inverse: [[0.0; 6]; 6],
+        force: [DVec3::ZERO; 6],
+        torque: [DVec3::ZERO; 6],
+        w_u: [DVec3::ZERO; 6],
+        w_w: [DVec3::ZERO; 6],
+    };
+
+    /// `s = D⁻¹(S̄ᵀp̄ + g)`, and what is passed on of p̄.
+    pub(super) fn ascend(&self, joint: &AnyJoint, g: &[f64; 6], f: DVec3, n: DVec3) -> ([f64; 6], DVec3, DVec3) {
+        let AnyJoint { count, free, .. } = joint;
+        let mut load = [0.0; 6];
+        for k in 0..*count {
+            load[k] = g[k] + free[k].left.dot(if free[k].turns { n } else { f });
+        }
+        let s = times(&self.inverse, &load, *count);
+        let (mut f, mut n) = (f, n);
+        for k in 0..*count {
+            f -= self.force[k] * s[k];
+            n -= self.torque[k] * s[k];
+        }
+        (s, f, n)
+    }
+
+    /// The motion of the anchor, from that of the joint on the parent.
+    pub(super) fn descend(
+        &self,
+        joint: &AnyJoint,
+        s: &[f64; 6],
+        (c, e): (DVec3, DVec3),
+        at_joint: DVec3,
+        rho_parent: DVec3,
+    ) -> (DVec3, DVec3) {
+        let AnyJoint { count, free, .. } = joint;
+        let mut w = [0.0; 6];
+        for k in 0..*count {
+            w[k] = self.w_u[k].dot(at_joint) + self.w_w[k].dot(rho_parent);
+        }
+        let w = times(&self.inverse, &w, *count);
+        let (mut u, mut rho) = (at_joint + c, rho_parent + e);
+        for k in 0..*count {
+            let q = -(s[k] + w[k]);
+            if free[k].turns {
+                rho += free[k].right * q;
+            } else {
+                u += free[k].right * q;
+            }
+        }
+        (u, rho)
+    }
 }
 
 /// A spring between two bodies anywhere in the tree: `−k` times the relative displacement of its ends (levers on the right) acts
@@ -216,8 +269,6 @@ struct Saved {
 
 impl Newton {
     pub(super) fn new(nodes: usize, any: usize) -> Newton {
-        let (o, v) = ([[0.0; 6]; 6], [DVec3::ZERO; 6]);
-        let any_factor = AnyFactor { inverse: o, force: v, torque: v, w_u: v, w_w: v };
         let lever = Lever::default();
         let equation = Equation { body: Blocks::ZERO, own: lever, parent: lever, joint: Joint::Weld };
         let zero = (DVec3::ZERO, DVec3::ZERO);
@@ -230,7 +281,7 @@ impl Newton {
             equations: vec![equation; nodes],
             factors: vec![Factor::Weld; nodes],
             any: vec![AnyJoint::NONE; any],
-            any_factors: vec![any_factor; any],
+            any_factors: vec![AnyFactor::NONE; any],
             inertia: vec![Blocks::ZERO; nodes],
             imbalance: vec![[0.0; 6]; nodes],
             load: vec![zero; nodes],
@@ -364,19 +415,12 @@ impl Newton {
                     (f - *force * load, n - *torque * load)
                 }
                 Factor::Any(k) => {
-                    let AnyJoint { count, free, .. } = &self.any[*k as usize];
-                    let AnyFactor { inverse, force, torque, .. } = &self.any_factors[*k as usize];
-                    let mut load = [0.0; 6];
-                    for k in 0..*count {
-                        load[k] = g[k] + free[k].left.dot(if free[k].turns { n } else { f });
-                    }
-                    *s = times(inverse, &load, *count);
-                    let (mut f, mut n) = (f, n);
-                    for k in 0..*count {
-                        f -= force[k] * s[k];
-                        n -= torque[k] * s[k];
-                    }
-                    (f, n)
+                    let passed;
+                    (*s, passed) = {
+                        let (s, f, n) = self.any_factors[*k as usize].ascend(&self.any[*k as usize], &g, f, n);
+                        (s, (f, n))
+                    };
+                    passed
                 }
                 _ => (f, n),
             };
@@ -400,23 +444,8 @@ impl Newton {
                     (at_joint + c, *parent * rho_p - *row * at_joint - DVec3::new(s[0], s[1], s[2]))
                 }
                 Factor::Any(k) => {
-                    let AnyJoint { count, free, .. } = &self.any[*k as usize];
-                    let AnyFactor { inverse, w_u, w_w, .. } = &self.any_factors[*k as usize];
-                    let mut w = [0.0; 6];
-                    for k in 0..*count {
-                        w[k] = w_u[k].dot(at_joint) + w_w[k].dot(rho_p);
-                    }
-                    let w = times(inverse, &w, *count);
-                    let (mut u, mut rho) = (at_joint + c, rho_p + e);
-                    for k in 0..*count {
-                        let q = -(s[k] + w[k]);
-                        if free[k].turns {
-                            rho += free[k].right * q;
-                        } else {
-                            u += free[k].right * q;
-                        }
-                    }
-                    (u, rho)
+                    let k = *k as usize;
+                    self.any_factors[k].descend(&self.any[k], s, (c, e), at_joint, rho_p)
                 }
                 _ => (at_joint + c, rho_p + e),
             };
@@ -451,7 +480,7 @@ fn eliminate(a: &Blocks, joint: &Joint) -> Option<(Factor, Blocks)> {
 }
 
 /// Eliminates a joint with any free directions; `None` when its pivot is singular.
-fn eliminate_any(a: &Blocks, joint: &AnyJoint, factor: &mut AnyFactor) -> Option<Blocks> {
+pub(super) fn eliminate_any(a: &Blocks, joint: &AnyJoint, factor: &mut AnyFactor) -> Option<Blocks> {
     let AnyJoint { count: n, free, k, k_parent } = joint;
     let n = *n;
     let AnyFactor { inverse: d_inverse, force, torque, w_u, w_w } = factor;
