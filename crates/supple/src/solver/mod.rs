@@ -12,7 +12,6 @@ pub use impulse::Impulse;
 pub use reduced::Reduced;
 
 use crate::contact::{self, Penalty};
-use crate::control;
 use crate::input::{Contacts, Drive, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::{Material, Model};
@@ -84,11 +83,7 @@ impl Solver {
         if !usual {
             no_couplings(self.name(), model)?;
         }
-        if input.control.mode != control::Mode::Off && !matches!(self, Solver::Reduced(_)) {
-            let remedy = "use solver reduced, or give the motors of the joints targets";
-            let part = "the control of the actuators".into();
-            return Err(StepError::Unsupported { solver: self.name(), part, remedy });
-        }
+        reduced::command::takes(model, input)?;
         match self {
             Solver::Tree(settings) => tree::takes(model, input, *settings),
             Solver::Impulse(settings) => impulse::takes(model, input, *settings),

@@ -17,6 +17,7 @@ pub use report::{Cause, FIGURES, Figure, Merge, Report, Rules, StepRule, Trouble
 pub use work::Work;
 
 use crate::contact;
+use crate::control::ControlReport;
 use crate::flesh::Flesh;
 use crate::flesh::loose::Loose;
 use crate::flesh::together::{Law, Together};
@@ -24,6 +25,7 @@ use crate::input::{FleshCoupling, Input};
 use crate::model::{BodyId, Model, State};
 use crate::servo;
 use crate::skin::{self, SkinWork};
+use crate::solver::reduced::command;
 use crate::solver::{Solver, assembly, impulse, reduced, tree};
 use crate::watch::Stage;
 
@@ -166,23 +168,43 @@ fn halves(
     Ok(report)
 }
 
-/// One part of a step, with what is asked of it: targets where they are at its end, and the integrals of servos. On failure the state is that of the part's
+/// One part of a step, with what is asked of it: targets where they are at its end, the commands of actuators, and the
+/// integrals of servos. On failure the state is that of the part's
 /// start.
 fn substep(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
     let moves = span.after > 0.0 && input.moves();
-    if !(moves || work.integrals) {
+    let is_directed = command::is_wanted(input);
+    if !(moves || work.integrals || is_directed) {
         return solve(model, input, span, state, work);
     }
     let mut asked = work.asked.take().unwrap_or_default();
     asked.copy_from(input);
     asked.go_back(if moves { span.after } else { 0.0 });
+    let told = if is_directed { direct(model, &mut asked, span, state, work) } else { Ok(ControlReport::default()) };
     servo::govern(model, state, &mut asked);
-    let done = solve(model, &asked, span, state, work);
+    let done = told.and_then(|control| {
+        let report = solve(model, &asked, span, state, work)?;
+        Ok(if is_directed { Report { control, ..report } } else { report })
+    });
     if done.is_ok() {
         servo::advance(model, &asked, span.h, state);
     }
     work.asked = Some(asked);
     done
+}
+
+/// The control: adds the commands of the actuators to what is asked of a part.
+fn direct(
+    model: &Model,
+    asked: &mut Input,
+    span: Span,
+    state: &State,
+    work: &mut Work,
+) -> Result<ControlReport, Failure> {
+    let part = (span.h, span.after);
+    contact::detect(model, asked, state, part, &mut work.contacts);
+    let reduced = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
+    command::command(model, asked, part, work.contacts.contacts(), state, reduced)
 }
 
 /// One part of a step by the solver asked for.

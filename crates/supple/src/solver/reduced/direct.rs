@@ -581,13 +581,9 @@ impl Direct {
                 }
                 Role::Actuator => {
                     report.actuators += 1;
-                    let own = self.own_torques(recursion, i);
-                    for (k, rate) in asked.coordinates.rate_range(i).enumerate() {
+                    let torques = self.torques(control.mode, recursion, i);
+                    for (torque, rate) in torques.into_iter().zip(asked.coordinates.rate_range(i)) {
                         let acceleration = recursion.accelerations()[rate];
-                        let torque = match control.mode {
-                            Mode::Landing => self.own[rate] - self.brake[rate] * acceleration,
-                            _ => own[k],
-                        };
                         report.max_torque = report.max_torque.max(torque.abs());
                         report.torque += torque * torque;
                         report.acceleration += acceleration * acceleration;
@@ -601,6 +597,17 @@ impl Direct {
 }
 
 impl Direct {
+    /// The torques of an actuator in the solution, by direction of its joint.
+    pub(super) fn torques(&self, mode: Mode, recursion: &Recursion, node: usize) -> [f64; 6] {
+        let mut torques = self.own_torques(recursion, node);
+        if mode == Mode::Landing {
+            for (torque, rate) in torques.iter_mut().zip(recursion.rates(node)) {
+                *torque = self.own[rate] - self.brake[rate] * recursion.accelerations()[rate];
+            }
+        }
+        torques
+    }
+
     /// Tells the actuators their accelerations, by rate, but those that are held their torques.
     fn give_told(&self, accelerations: &[f64], recursion: &mut Recursion) {
         for (i, told) in self.told.iter().enumerate() {

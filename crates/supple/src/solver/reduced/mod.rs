@@ -5,6 +5,7 @@
 
 mod balance;
 mod border;
+pub(crate) mod command;
 mod derivative;
 mod direct;
 mod loads;
@@ -92,6 +93,8 @@ pub(crate) struct ReducedWork {
     middle: Vec<f64>,
     /// States at the starts of parts that may have to be halved.
     saved: Vec<State>,
+    /// The state that commands are reckoned from, its joints closed.
+    entered: State,
 }
 
 impl ReducedWork {
@@ -107,6 +110,7 @@ impl ReducedWork {
             start: coordinates.rates.clone(),
             middle: coordinates.rates.clone(),
             saved: vec![model.start(); HALVINGS],
+            entered: model.start(),
             coordinates,
         }
     }
