@@ -297,11 +297,11 @@ impl<T: Real> Calm<T> {
             let tension = if first { t.f } else { f };
             if FACTOR {
                 t.tension = if all { tension } else { V3::chosen(factored, tension, t.tension) };
-            } else {
-                let off = f - t.tension;
-                let by = fixed.lever * fixed.inverse_inertia;
-                sums.drift = sums.drift.max(off.dot(off) * by * by);
             }
+            // Also beside lanes that get new factors: nothing is off where they are new.
+            let off = f - t.tension;
+            let by = fixed.lever * fixed.inverse_inertia;
+            sums.drift = sums.drift.max(off.dot(off) * by * by);
             t.n = n;
             t.f = if some { V3::chosen(on, f, t.f) } else { f };
             if FACTOR {
