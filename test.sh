@@ -55,6 +55,12 @@ fi
 say "tests"
 cargo test --workspace --release --no-fail-fast
 
+say "instructions of a step"
+if ! command -v valgrind >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq valgrind >/dev/null || true
+fi
+python3 tools/instructions.py
+
 say "the page"
 if command -v npm >/dev/null; then
     page=crates/supple-studio/web

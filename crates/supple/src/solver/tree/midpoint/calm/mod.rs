@@ -98,6 +98,8 @@ struct Start<T> {
     /// A spring's turn from rest, in world axes.
     turn: V3<T>,
     damper: Damper<T>,
+    /// By how much the joint's rotation gives way to a force, `½ lever/(2I/h + ½hk + c)`.
+    gives: T,
     angle: T,
 }
 
@@ -302,7 +304,8 @@ impl<T: Real> Calm<T> {
         let none = Damper { strength: z, start: z };
         let (places, slots) = places(plan);
         let roots = (1..count).filter(|&i| plan.nodes[i].parent == 0).chain([count]).collect();
-        let start = Start { x: o, q, v: o, w: o, r: one, pi: o, own: o, parent: o, turn: o, damper: none, angle: z };
+        let start =
+            Start { x: o, q, v: o, w: o, r: one, pi: o, own: o, parent: o, turn: o, damper: none, gives: z, angle: z };
         let trial = Trial { x: o, a: o, q, r: one, own: o, parent: o, f: o, n: o, tension: o };
         let end = End { x: o, q, a: o, r: one, v: o, w: o, own: o, parent: o, turn: o, angle: z };
         let any = || AnyLink {
@@ -461,24 +464,29 @@ struct Course {
     last: f64,
     refactor: bool,
     limits: f64,
+    /// How often other limits came to act.
+    changes: u32,
     done: Done,
 }
 
 /// Passes before a part is not calm.
 const PASSES: u32 = 10;
+/// Changes of the limits that act before corrections must shrink all the same.
+const CHANGES: u32 = 4;
 /// Corrections are never taken to shrink faster than by this \[a share\]: factors are right to first order in turns of up to half a radian.
 const FASTEST: f64 = 0.02;
 
 impl Course {
     /// What a correction means. It is accepted once the next one would be below the tolerance. Newton's method with factors that are kept shrinks corrections
-    /// by twice what the first pass did, `2 c₂/c₁`, and by what `drift` tells.
+    /// by twice what the first pass did, `2 c₂/c₁`, with new ones by as much less as they are nearer, and with both by what `drift` tells.
     fn judge(&mut self, correction: f64, drift: f64, tolerance: f64) {
         self.done.passes += 1;
         let (ratio, first) = (correction / self.last, self.last == f64::INFINITY);
+        let next = if self.refactor { 2.0 * ratio * ratio } else { 2.0 * ratio };
         if correction.is_nan() || correction > 1.0 || (!first && ratio > 0.7) || self.done.passes > PASSES {
             self.stand = Stand::Failed;
         } else if correction < tolerance
-            || (!first && ratio < 0.3 && correction * (2.0 * ratio).max(FASTEST).max(drift) < tolerance)
+            || (!first && ratio < 0.3 && correction * next.max(FASTEST).max(drift) < tolerance)
         {
             self.stand = Stand::Small;
         } else {
@@ -486,6 +494,19 @@ impl Course {
                 if first { correction > 0.1 } else { ratio > 0.5 || correction * ratio.powi(4) > tolerance };
         }
         self.last = correction;
+    }
+
+    /// Whether other limits act than in the last pass: the factors do not know them, and the last correction tells nothing of the next.
+    fn sees_others(&mut self, limits: f64, first: bool) -> bool {
+        let others = !first && limits != self.limits;
+        self.limits = limits;
+        if others {
+            self.changes += 1;
+            if self.changes <= CHANGES {
+                self.last = f64::INFINITY;
+            }
+        }
+        others && !self.refactor
     }
 }
 
@@ -617,8 +638,14 @@ impl<T: Real> Kernel for Run<'_, '_, '_, T> {
         let guard = settings.guard / h;
         let before = T::enter(Begin { calm, plan, parts: &parts, times, guard, states: &*states });
         notes.mark(Stage::Check);
-        let fresh =
-            Course { stand: Stand::Moving, last: f64::INFINITY, refactor: true, limits: 0.0, done: Done::default() };
+        let fresh = Course {
+            stand: Stand::Moving,
+            last: f64::INFINITY,
+            refactor: true,
+            limits: 0.0,
+            changes: 0,
+            done: Done::default(),
+        };
         let mut lanes = [fresh; 4];
         for lane in 0..T::LANES {
             if before.bad.lane(lane) > 0.0 {
@@ -635,26 +662,28 @@ impl<T: Real> Kernel for Run<'_, '_, '_, T> {
             if lanes.iter().any(moving) {
                 let on = T::gather(|l| if moving(&lanes[l]) { 1.0 } else { -1.0 });
                 let some = !lanes.iter().all(moving);
+                let loads = calm.pull(&times, first || lanes.iter().any(|c| moving(c) && c.refactor));
+                let mut sums = calm.up(plan, &parts, &times, lanes, (first, some, on), loads);
+                let mut others = false;
+                for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.stand == Stand::Moving) {
+                    if lane.sees_others(sums.limits.lane(l), first) {
+                        (others, lane.refactor) = (true, true);
+                    }
+                }
+                if others {
+                    calm.pull(&times, true);
+                    sums = calm.up(plan, &parts, &times, lanes, (first, some, on), loads);
+                }
                 let factor = lanes.iter().any(|c| moving(c) && c.refactor);
-                let factored = T::gather(|l| if moving(&lanes[l]) && lanes[l].refactor { 1.0 } else { -1.0 });
-                let all = lanes.iter().all(|c| moving(c) && c.refactor);
-                let mut sums = Sums::zero();
-                sums.work = calm.pull(&times, factor);
-                let pass = Pass { first, some, on, all, factored };
-                sums = if factor {
-                    T::enter(Ascend::<T, true> { calm, plan, parts: &parts, times, pass, sums })
-                } else {
-                    T::enter(Ascend::<T, false> { calm, plan, parts: &parts, times, pass, sums })
-                };
                 first = false;
                 notes.mark(if factor { Stage::Factor } else { Stage::Forces });
+                let pass = Pass { first, some, on, all: true, factored: on };
                 let largest = T::enter(Descend { calm, plan, parts: &parts, pass });
                 notes.mark(Stage::Solve);
                 work = on.if_positive(sums.work, work);
                 for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.stand == Stand::Moving) {
                     lane.done.factorisations += u32::from(lane.refactor);
-                    lane.limits = sums.limits.lane(l);
-                    lane.judge(largest.lane(l).sqrt(), sums.drift.lane(l).sqrt() * 0.25 * h, settings.tolerance);
+                    lane.judge(largest.lane(l).sqrt(), sums.drift.lane(l).sqrt(), settings.tolerance);
                     if sums.bad.lane(l) > 0.0 {
                         lane.stand = Stand::Failed;
                     }
@@ -719,6 +748,28 @@ impl<T: Real> Kernel for Run<'_, '_, '_, T> {
 }
 
 impl<T: Real> Calm<T> {
+    /// The way up, with new factors for the lanes that want them.
+    #[inline(always)]
+    fn up(
+        &mut self,
+        plan: &Plan,
+        parts: &[Part<'_>; 4],
+        times: &Times<T>,
+        lanes: &[Course],
+        (first, some, on): (bool, bool, T),
+        work: T,
+    ) -> Sums<T> {
+        let renews = |lane: &Course| lane.stand == Stand::Moving && lane.refactor;
+        let factored = T::gather(|l| if renews(&lanes[l]) { 1.0 } else { -1.0 });
+        let (all, sums) = (lanes.iter().all(renews), Sums { work, ..Sums::zero() });
+        let (times, pass) = (*times, Pass { first, some, on, all, factored });
+        if lanes.iter().any(renews) {
+            T::enter(Ascend::<T, true> { calm: self, plan, parts, times, pass, sums })
+        } else {
+            T::enter(Ascend::<T, false> { calm: self, plan, parts, times, pass, sums })
+        }
+    }
+
     /// Stiffness and damping of every joint, with the factors of the inputs.
     #[inline(always)]
     fn set_springs(&mut self, plan: &Plan, inputs: &[&Input], h: f64) {

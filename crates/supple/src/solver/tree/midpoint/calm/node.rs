@@ -193,10 +193,12 @@ impl<T: Real> Calm<T> {
                 let tension = force.dot(force).sqrt() * fixed.lever;
                 m.damper = springs.damper.with_tension(times.h, times.tension_damping, tension, fixed.inverse_inertia);
             }
+            // ½l / (2I/h (1 + h²k/4I + hc/2I))
+            let held = (half * times.h * m.damper.strength + stiff).madd(fixed.inverse_inertia, one);
+            m.gives = T::splat(0.25) * times.h * fixed.lever * fixed.inverse_inertia * held.recip();
             let (q_a, q_b) = sides(flipped, m.q, up.q);
             match node.link {
-                Link::Floating => {}
-                Link::General(_) => {}
+                Link::Floating | Link::General(_) => {}
                 _ => {
                     let gap = (up.x + m.parent) - (m.x + m.own);
                     let size = fixed.inverse_size;
@@ -300,8 +302,7 @@ impl<T: Real> Calm<T> {
             }
             // Also beside lanes that get new factors: nothing is off where they are new.
             let off = f - t.tension;
-            let by = fixed.lever * fixed.inverse_inertia;
-            sums.drift = sums.drift.max(off.dot(off) * by * by);
+            sums.drift = sums.drift.max(off.dot(off) * m.gives * m.gives);
             t.n = n;
             t.f = if some { V3::chosen(on, f, t.f) } else { f };
             if FACTOR {
