@@ -52,6 +52,17 @@ else
     say "independent readings of robots: no MuJoCo and Pinocchio (no Python, or no network): tests that compare with them are SKIPPED"
 fi
 
+# USD's own library reads what is written as .usda: tests/formats.rs.
+if [ -x "$oracles/bin/python" ]; then
+    "$oracles/bin/python" -c 'from pxr import Usd' 2>/dev/null || "$oracles/bin/pip" install --quiet usd-core 2>/dev/null || true
+fi
+if "$oracles/bin/python" -c 'from pxr import Usd' 2>/dev/null; then
+    SUPPLE_USD_PYTHON=$(realpath -s "$oracles/bin/python")
+    export SUPPLE_USD_PYTHON
+else
+    say "USD: no usd-core: the test of .usda files is SKIPPED"
+fi
+
 say "tests"
 cargo test --workspace --release --no-fail-fast
 

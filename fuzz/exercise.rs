@@ -19,6 +19,10 @@ pub(crate) fn gltf(bytes: &[u8]) {
     read("a.gltf", bytes);
 }
 
+pub(crate) fn fbx(bytes: &[u8]) {
+    read("a.fbx", bytes);
+}
+
 pub(crate) fn urdf(bytes: &[u8]) {
     read("a.urdf", bytes);
 }

@@ -1,6 +1,6 @@
 //! A rigged character of a glTF file: the file, the rig made for it, and what is built of both.
 
-use crate::gltf::{Document, SkinnedMesh, container};
+use crate::gltf::{Document, SkinnedMesh, Springs, container};
 use crate::rig::{self, Rig, RigOptions};
 use crate::scene::{self, BoneChange};
 use crate::{FileError, Files, Imported, InputFile, Note};
@@ -15,6 +15,8 @@ pub struct Character {
     pub(crate) meshes: Arc<Vec<SkinnedMesh>>,
     /// The rig that was made for the file.
     pub rig: Rig,
+    /// Chains that the author of an avatar (VRM) set to spring.
+    pub springs: Springs,
     /// What was noticed while the file was read.
     notes: Vec<Note>,
 }
@@ -52,7 +54,7 @@ impl Character {
 
     /// The same as viewers of plain glTF read it: a file whose meshes are compressed, or that is no glTF at all, as a .glb.
     pub fn drawn(&self) -> Vec<u8> {
-        if self.document.container.unpacked.is_some() { self.document.as_glb() } else { self.bytes().to_vec() }
+        if self.document.container.is_own { self.bytes().to_vec() } else { self.document.as_glb() }
     }
 
     /// Tells this file from others that a running program has read; it means nothing to another program.
@@ -96,6 +98,8 @@ impl Character {
     fn new(mut document: Document, options: &RigOptions) -> Result<Character, FileError> {
         options.check(&document.path)?;
         let mut notes = std::mem::take(&mut document.notes);
+        let springs = document.springs()?;
+        notes.extend(document.vrm_notes(&springs));
         let clips = document.clips(&mut notes)?;
         let read = |document: &Document, notes: &mut Vec<Note>| {
             let meshes = document.meshes(notes)?;
@@ -119,7 +123,7 @@ impl Character {
             document.set_scale(scale);
             (meshes, rig) = read(&document, &mut Vec::new())?;
         }
-        Ok(Character { document: Arc::new(document), meshes: Arc::new(meshes), rig, notes })
+        Ok(Character { document: Arc::new(document), meshes: Arc::new(meshes), rig, springs, notes })
     }
 
     /// Changes a bone by its name, as a scene file does; what is wrong with the change, if anything.

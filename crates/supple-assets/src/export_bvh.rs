@@ -86,7 +86,7 @@ fn held_at(model: &Model, node: &TreeNode, poses: &[Pose]) -> DVec3 {
 }
 
 /// Angles about Z, Y and X, in this order, of all that give the turn those nearest to the last ones: curves do not jump where it can be helped.
-fn angles_near(turn: DQuat, last: DVec3) -> DVec3 {
+pub(crate) fn angles_near(turn: DQuat, last: DVec3) -> DVec3 {
     let (z, y, x) = turn.to_euler(EulerRot::ZYX);
     let near = |angle: f64, last: f64| angle + TAU * ((last - angle) / TAU).round();
     let both = [DVec3::new(z, y, x), DVec3::new(z + PI, PI - y, x + PI)];

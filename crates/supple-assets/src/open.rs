@@ -8,14 +8,20 @@ use std::path::Path;
 type Read = fn(InputFile) -> Result<Imported, FileError>;
 
 /// The endings that [`open`] takes, without the dot, with their readers.
-const READERS: [(&str, Read); 6] = [
+const READERS: [(&str, Read); 9] = [
     ("glb", read_character),
     ("gltf", read_character),
+    ("vrm", read_character),
+    ("fbx", read_character),
     ("toml", |file| scene::open(&file)),
     ("urdf", |file| crate::urdf::open(&file)),
     ("xml", |file| crate::mjcf::open(&file)),
-    ("bvh", |file| crate::skeleton::open(&file)),
+    ("bvh", |file| crate::skeleton::open(file)),
+    ("vrma", |file| crate::skeleton::open(file)),
 ];
+
+/// Endings of files that may hold a rigged character, without the dot.
+pub const CHARACTER_ENDINGS: [&str; 4] = ["glb", "gltf", "vrm", "fbx"];
 
 /// Reads a file by its ending. What it names must lie in its folder.
 pub fn open(path: &Path) -> Result<Imported, FileError> {
@@ -29,10 +35,10 @@ impl Files {
         read(self.open(path)?)
     }
 
-    /// The rigged character of a .glb or .gltf file, or of a scene file with its changes; `None` for files of other kinds.
+    /// The rigged character of a .glb, .gltf, .vrm or .fbx file, or of a scene file with its changes; `None` for files of other kinds.
     pub fn character(&self, path: &Path) -> Result<Option<Character>, FileError> {
         match ending(path).as_str() {
-            "glb" | "gltf" => Character::read(self.open(path)?).map(Some),
+            ending if CHARACTER_ENDINGS.contains(&ending) => Character::read(self.open(path)?).map(Some),
             "toml" => scene::character(&self.open(path)?).map(Some),
             _ => Ok(None),
         }

@@ -9,7 +9,7 @@ use supple::TakeError;
 use supple::timeline::Timeline;
 
 /// Endings that tell a file from a scene.
-const ENDINGS: [&str; 7] = [".glb", ".gltf", ".urdf", ".xml", ".toml", ".take", ".bvh"];
+const ENDINGS: [&str; 10] = [".glb", ".gltf", ".vrm", ".fbx", ".vrma", ".urdf", ".xml", ".toml", ".take", ".bvh"];
 
 /// Whether the text looks like a path: names of scenes have neither dots nor slashes before their parameters.
 pub fn is_file(text: &str) -> bool {

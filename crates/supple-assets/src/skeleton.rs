@@ -1,8 +1,8 @@
 //! The figure of a recording itself: a body for every joint, with capsules along its bones, that follows the recorded motion.
 
-use crate::bvh::{self, Bvh, Channel};
+use crate::bvh::{Bvh, Channel};
 use crate::retarget::{Followed, up_of};
-use crate::{FileError, Imported, InputFile, Link, Note};
+use crate::{FileError, Imported, InputFile, Link, Note, motion};
 use glam::{DQuat, DVec3};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ const THICKNESS: (f64, f64, f64) = (0.12, 0.006, 0.04);
 /// \[kg/m³\]
 const DENSITY: f64 = 1000.0;
 
-/// What a BVH file becomes: its skeleton, moved by its motion.
-pub(crate) fn open(file: &InputFile) -> Result<Imported, FileError> {
-    build(file.path(), &bvh::read(file)?)
+/// What a file of motion alone becomes: its skeleton, moved by its motion.
+pub(crate) fn open(file: InputFile) -> Result<Imported, FileError> {
+    let path = file.path().to_owned();
+    build(&path, &motion::recording(file, None)?)
 }
 
 /// What a recording becomes.

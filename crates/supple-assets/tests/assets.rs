@@ -1,35 +1,15 @@
 //! Real files made by others, found through `SUPPLE_ASSETS` (see `test.sh`): each becomes a character that holds its pose.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use common::characters;
+use std::path::Path;
 use supple::glam::DVec3;
 use supple::{Work, step};
 use supple_assets::{Character, Imported, JointFrom, open};
 
-/// The files, or nothing, aloud, when they are not here.
-fn files() -> Vec<PathBuf> {
-    let Ok(folder) = std::env::var("SUPPLE_ASSETS") else {
-        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
-        return Vec::new();
-    };
-    let mut files = Vec::new();
-    let mut folders = ["gltf", "characters"].map(|name| Path::new(&folder).join(name)).to_vec();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.extension().and_then(|e| e.to_str()) {
-                _ if path.is_dir() => folders.push(path),
-                Some("glb" | "gltf") => files.push(path),
-                _ => {}
-            }
-        }
-    }
-    files.sort();
-    assert!(files.len() >= 14, "{files:?}");
-    files
-}
-
 fn asset(name: &str) -> Option<Imported> {
-    let path = files().into_iter().find(|f| f.ends_with(name))?;
+    let path = characters().into_iter().find(|f| f.ends_with(name))?;
     Some(open(&path).unwrap())
 }
 
@@ -39,7 +19,7 @@ fn stem(path: &Path) -> String {
 
 #[test]
 fn every_file_holds_its_pose_at_rest() {
-    for path in files() {
+    for path in characters() {
         let name = stem(&path);
         let imported = match open(&path) {
             Ok(imported) => imported,
@@ -76,7 +56,7 @@ fn extent(imported: &Imported) -> f64 {
 
 #[test]
 fn a_mannequin_is_understood() {
-    let Some(path) = files().into_iter().find(|f| f.ends_with("mannequiny.glb")) else { return };
+    let Some(path) = characters().into_iter().find(|f| f.ends_with("mannequiny.glb")) else { return };
     let character = Character::open(&path).unwrap();
     let bone = |name: &str| character.rig.bones.iter().find(|b| b.name == name).unwrap();
     assert_eq!(character.rig.bones.len(), 45);

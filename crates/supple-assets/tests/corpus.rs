@@ -9,8 +9,9 @@ type Target = (&'static str, fn(&[u8]));
 #[test]
 fn the_kept_corpus_is_read_and_stepped() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let targets: [Target; 7] = [
+    let targets: [Target; 8] = [
         ("gltf", exercise::gltf),
+        ("fbx", exercise::fbx),
         ("urdf", exercise::urdf),
         ("mjcf", exercise::mjcf),
         ("bvh", exercise::bvh),

@@ -101,6 +101,45 @@ fn damage_compressed(count: u64) {
     assert!(opened > count / 50 && by_data > count / 50, "{opened} {by_data}");
 }
 
+/// `cargo test --workspace --release --test hostile -- --ignored twenty_thousand_damaged_fbx_files`
+#[test]
+#[ignore = "takes half a minute"]
+fn twenty_thousand_damaged_fbx_files() {
+    damage_fbx(20_000);
+}
+
+/// `cargo test --workspace --release --test hostile -- --ignored a_million_damaged_fbx_files`
+#[test]
+#[ignore = "takes minutes"]
+fn a_million_damaged_fbx_files() {
+    damage_fbx(1_000_000);
+}
+
+/// The strip as a text FBX; with the models made by others, a binary one in one case of eight.
+fn damage_fbx(count: u64) {
+    let text = include_bytes!("../../../fuzz/corpus/fbx/strip").to_vec();
+    let binary = std::env::var("SUPPLE_ASSETS").ok().map(|folder| {
+        std::fs::read(std::path::Path::new(&folder).join("fbx/max_transformed_skin_7500_binary.fbx")).unwrap()
+    });
+    damage::open_as("strip.fbx", text.clone()).unwrap();
+    let mut opened = 0;
+    for seed in 0..count {
+        let mut random = Random(seed ^ 0xFB0);
+        let base = binary.as_ref().filter(|_| random.below(8) == 0).unwrap_or(&text);
+        let file = damaged(base, &mut random);
+        let start = Instant::now();
+        allocator::reset();
+        match damage::open_as("damaged.fbx", file) {
+            Ok(()) => opened += 1,
+            Err(error) => assert!(!error.what.is_empty() && !error.remedy.is_empty(), "seed {seed}: {error}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "seed {seed}: {:?}", start.elapsed());
+        assert!(allocator::peak() < 1 << 28, "seed {seed}: {} bytes", allocator::peak());
+    }
+    println!("{opened} of {count} were read");
+    assert!(opened > count / 50 && opened < count - count / 50, "{opened}");
+}
+
 /// The small file with one piece of text replaced.
 fn with(from: &str, to: &str) -> Vec<u8> {
     let text = String::from_utf8(small()).unwrap();

@@ -19,7 +19,7 @@ use supple_assets::{Bone, BoneTold, Imported};
 /// Tell what is in a scene: bodies, joints, masses, limits, problems
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh)
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), or a file (.glb, .gltf, .vrm, .fbx, .urdf, .xml for MJCF, .bvh, .vrma)
     scene: String,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,

@@ -122,7 +122,8 @@ pub(crate) fn run(
     let mut shown = Moment::new(scene.state.clone(), scene.input.clone());
     let mut playback = Playback::default();
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
-    let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
+    let wanted = crate::scenes::MOTION_ENDINGS.iter().any(|ending| files.ending(ending).next().is_some());
+    let mut recording = wanted.then(Recording::default);
     let bar = terminal.progress(take.end(), "steps");
     for step in 0..=take.end() {
         if let Ok(again) = &mut again

@@ -173,7 +173,7 @@ pub(crate) fn open_source(text: &str, from: &Files) -> Result<Source, Error> {
     Ok(Source { scene: file.scene.clone(), file: Some(file) })
 }
 
-/// Writes a simulated motion into every .glb and .bvh of the files.
+/// Writes a simulated motion into every file whose ending is one of [`MOTION_ENDINGS`].
 pub(crate) fn write_baked(
     scene: &Scene,
     recording: &Recording,
@@ -193,8 +193,28 @@ pub(crate) fn write_baked(
         let (motion, notes) = supple_assets::export_bvh(&scene.model, recording);
         write(path, motion.write().as_bytes(), &notes)?;
     }
+    for path in files.ending("usda") {
+        let character = whose(scene, from, "USD is written of characters alone")?;
+        let usda = character.usda(&scene.model, recording, "supple").map_err(|e| Error::file(&e))?;
+        write(path, usda.text.as_bytes(), &usda.notes)?;
+    }
+    for path in files.ending("vrma") {
+        let character = whose(scene, from, "a .vrma is written of avatars alone")?;
+        let settings = BakeSettings::default();
+        let baked = character.vrma(&scene.model, recording, "supple", &settings).map_err(|e| Error::file(&e))?;
+        write(path, &baked.bytes, &baked.notes)?;
+    }
     Ok(())
 }
+
+/// The character that a scene was made of.
+fn whose(scene: &Scene, from: &Files, why: &str) -> Result<Character, Error> {
+    let missing = || Error::setting(format!("{}: {why}", scene.name), "give a character's file, or write a .glb");
+    character(&scene.name, from)?.ok_or_else(missing)
+}
+
+/// Endings of files that a motion is recorded for.
+pub(crate) const MOTION_ENDINGS: [&str; 4] = ["glb", "bvh", "usda", "vrma"];
 
 /// A simulated motion as a .glb: on the nodes of the file that the scene came from, or on new ones.
 fn bake(scene: &Scene, recording: &Recording, from: &Files) -> Result<Baked, Error> {

@@ -19,14 +19,14 @@ use supple_assets::Recording;
 /// Run a scene without a window
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .urdf, .xml for MJCF, .bvh), or a .take file, which is done again
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .vrm, .fbx, .urdf, .xml for MJCF, .bvh, .vrma), or a .take file, which is done again
     scene: String,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,
     /// Follow a clip of the file, or a recorded motion
-    #[arg(long, value_name = "CLIP|FILE.bvh")]
+    #[arg(long, value_name = "CLIP|FILE[#CLIP]")]
     track: Option<String>,
-    /// With --track FILE.bvh, a body and the recorded joint that it follows; may be given again
+    /// With --track FILE, a body and the recorded joint that it follows; may be given again
     #[arg(long, value_name = "BODY=JOINT", requires = "track")]
     map: Vec<String>,
     /// Start in a keyframe of an MJCF file
@@ -35,7 +35,7 @@ pub(crate) struct SimulateArgs {
     /// Do not fix the root of a URDF to the world
     #[arg(long)]
     floating: bool,
-    /// Write a file, by its ending: .glb (baked animation), .bvh (motion), .csv (trajectory) or .json (report); may be given again
+    /// Write a file, by its ending: .glb (baked animation), .bvh (motion), .usda (UsdSkel), .vrma (motion of an avatar), .csv (trajectory) or .json (report); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// How much time to simulate, in seconds
@@ -52,7 +52,7 @@ pub(crate) struct SimulateArgs {
 }
 
 /// What a run can be written into.
-const ENDINGS: [&str; 4] = ["glb", "bvh", "csv", "json"];
+const ENDINGS: [&str; 6] = ["glb", "bvh", "usda", "vrma", "csv", "json"];
 
 /// What a run measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -93,7 +93,7 @@ struct Report {
     quality: &'static str,
     /// Why no better, in words.
     reasons: Vec<String>,
-    /// Of a run with `--track FILE.bvh`.
+    /// Of a run with `--track FILE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<Tracking>,
     settings: Settings,
@@ -209,7 +209,7 @@ const ENERGY_AT_EVERY_STEP: usize = 10_000;
 
 /// Runs the scene, writes the files, prints the report.
 pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error> {
-    let recorded = args.track.as_ref().filter(|track| track.to_lowercase().ends_with(".bvh"));
+    let recorded = args.track.as_ref().filter(|track| supple_assets::motion::is_recording(track));
     let text = match (&args.track, &args.keyframe) {
         (Some(clip), None) if recorded.is_none() => format!("{}#{clip}", args.scene),
         (_, Some(keyframe)) if args.scene.to_lowercase().ends_with(".xml") => format!("{}#{keyframe}", args.scene),
@@ -235,7 +235,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     };
     let (scene, track) = match recorded {
         Some(file) => {
-            let (scene, track) = Track::onto(&scene, &from, std::path::Path::new(file), &args.map, terminal)?;
+            let (scene, track) = Track::onto(&scene, &from, file, &args.map, terminal)?;
             (scene, Some(track))
         }
         None => (scene, None),
@@ -246,7 +246,8 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let files = Outputs::check(&args.output, &ENDINGS)?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
-    let mut recording = files.ending("glb").chain(files.ending("bvh")).next().map(|_| Recording::default());
+    let wanted = crate::scenes::MOTION_ENDINGS.iter().any(|ending| files.ending(ending).next().is_some());
+    let mut recording = wanted.then(Recording::default);
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {

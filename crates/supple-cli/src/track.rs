@@ -1,4 +1,4 @@
-//! `--track FILE.bvh`: a recorded motion on any scene, and how well it is followed.
+//! `--track FILE`: the motion of a file (.bvh, .vrma, a clip of another character) on any scene, and how well it is followed.
 
 use crate::error::Error;
 use crate::table::{count, figure};
@@ -62,7 +62,7 @@ impl Track {
     pub(crate) fn onto(
         scene: &Scene,
         from: &Files,
-        path: &Path,
+        file: &str,
         map: &[String],
         terminal: &Terminal,
     ) -> Result<(Scene, Track), Error> {
@@ -71,8 +71,10 @@ impl Track {
             None => Err(Error::setting(format!("--map {text} names no two parts"), "give --map BODY=JOINT")),
         };
         let map = map.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
-        let recording =
-            from.open(path).and_then(|file| supple_assets::bvh::read(&file)).map_err(|e| Error::file(&e))?;
+        let (path, clip) = supple_assets::split_clip(file);
+        let path = Path::new(path);
+        let recording = from.open(path).and_then(|file| supple_assets::motion::recording(file, clip));
+        let recording = recording.map_err(|e| Error::file(&e))?;
         let model = followable(&scene.model).map_err(|e| Error::failed("scene/model", e.to_string()))?;
         let on = retarget(path, &recording, &model, &scene.state, &map).map_err(|e| Error::file(&e))?;
         for note in &on.notes {

@@ -16,8 +16,8 @@ use supple_studio::{Closed, Limits, Opening, Settings, Studio, Unfinished};
 /// Open the studio: a page where the character moves and can be pulled
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .toml, .urdf, .xml,
-    /// .bvh), or a .take file
+    /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .vrm, .fbx, .toml, .urdf, .xml,
+    /// .bvh, .vrma), or a .take file
     #[arg(default_value = "hand")]
     scene: String,
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! The binary as its users meet it: exit status, standard output, standard error, files.
 
 mod common;
+#[path = "../../supple-assets/tests/common/mod.rs"]
+mod models;
 
 use common::{command, fresh_file, json, refused, stderr, stdout, supple};
 use serde_json::Value;
@@ -740,19 +742,7 @@ fn a_rig_is_written_as_a_scene_file_and_into_its_own() {
 
 #[test]
 fn every_character_is_inspected_and_simulated() {
-    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(std::path::PathBuf::from) else {
-        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
-        return;
-    };
-    let mut files: Vec<_> = ["gltf", "gltf/RiggedFigure-separate"]
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(assets.join(folder)).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "glb" || e == "gltf"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 11, "{files:?}");
-    for path in files {
+    for path in models::characters() {
         let path = path.to_str().unwrap();
         if path.ends_with("SimpleMorph.gltf") {
             assert!(refused(&["inspect", path, "--json"]).contains("file/nothing"));

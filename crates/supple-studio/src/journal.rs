@@ -138,7 +138,8 @@ impl Folder {
     pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let _lock = self.lock()?;
         let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
-        let known = [".glb", ".gltf"].iter().any(|ending| name.to_lowercase().ends_with(ending));
+        let ends = |ending: &&str| name.to_lowercase().ends_with(&format!(".{ending}"));
+        let known = supple_assets::CHARACTER_ENDINGS.iter().any(ends);
         let name = if known { name.into_owned() } else { format!("{name}.glb") };
         let files = self.kept_files();
         let folder = files.join(Digest::of(bytes).to_string());

@@ -116,7 +116,7 @@ impl Opening {
         Opening::of_scene(scene).checked()
     }
 
-    /// Opens the bytes of a file that was sent: a character (.glb, or .gltf with its data inside) or takes. `name` is that of the file. Takes
+    /// Opens the bytes of a file that was sent: a character (.glb, .vrm, .fbx, or .gltf with its data inside) or takes. `name` is that of the file. Takes
     /// of a character need its file again: a copy is kept in `folder`.
     pub(crate) fn bytes(
         name: &str,
@@ -124,7 +124,8 @@ impl Opening {
         folder: Option<&Folder>,
         files: &Files,
     ) -> Result<Opening, (String, String)> {
-        if !bytes.starts_with(b"glTF") && !bytes.trim_ascii_start().starts_with(b"{") {
+        let is_fbx = name.to_lowercase().ends_with(".fbx");
+        if !is_fbx && !bytes.starts_with(b"glTF") && !bytes.trim_ascii_start().starts_with(b"{") {
             let files = folder.map_or(files.clone(), |folder| files.with(&folder.kept_files()));
             return Opening::of(read_takes(bytes)?, &files, TakesFrom::Sent);
         }

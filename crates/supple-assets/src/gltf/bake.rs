@@ -344,7 +344,7 @@ fn local_motions(character: &Character, model: &Model, recording: &Recording, no
 }
 
 /// q and −q are one rotation: the nearer to the one before is written.
-fn keep_sign(rotations: &mut [DQuat]) {
+pub(super) fn keep_sign(rotations: &mut [DQuat]) {
     for k in 1..rotations.len() {
         if rotations[k - 1].dot(rotations[k]) < 0.0 {
             rotations[k] = -rotations[k];
@@ -458,7 +458,7 @@ fn add_animation(root: &mut Value, binary: &mut Vec<u8>, channels: &[Channel], n
 }
 
 /// Adds to a list of the file; its index there.
-pub(super) fn push(root: &mut Value, list: &str, value: Value) -> usize {
+pub(crate) fn push(root: &mut Value, list: &str, value: Value) -> usize {
     if !root[list].is_array() {
         root[list] = json!([]);
     }
@@ -468,12 +468,12 @@ pub(super) fn push(root: &mut Value, list: &str, value: Value) -> usize {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bounds {
+pub(crate) enum Bounds {
     Told,
     Untold,
 }
 
-pub(super) fn push_floats(
+pub(crate) fn push_floats(
     root: &mut Value,
     binary: &mut Vec<u8>,
     values: &[f32],
@@ -495,14 +495,14 @@ pub(super) fn push_floats(
     push(root, "accessors", accessor)
 }
 
-pub(super) fn push_indices(root: &mut Value, binary: &mut Vec<u8>, triangles: &[[u32; 3]]) -> usize {
+pub(crate) fn push_indices(root: &mut Value, binary: &mut Vec<u8>, triangles: &[[u32; 3]]) -> usize {
     let bytes: Vec<u8> = triangles.iter().flatten().flat_map(|i| i.to_le_bytes()).collect();
     let view = push_view(root, binary, &bytes, Some(34963));
     let accessor = json!({ "bufferView": view, "componentType": 5125, "count": 3 * triangles.len(), "type": "SCALAR" });
     push(root, "accessors", accessor)
 }
 
-fn push_view(root: &mut Value, binary: &mut Vec<u8>, bytes: &[u8], target: Option<u32>) -> usize {
+pub(crate) fn push_view(root: &mut Value, binary: &mut Vec<u8>, bytes: &[u8], target: Option<u32>) -> usize {
     pad(binary, 0);
     let mut view = json!({ "buffer": 0, "byteOffset": binary.len(), "byteLength": bytes.len() });
     if let Some(target) = target {

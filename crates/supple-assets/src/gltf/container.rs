@@ -18,8 +18,10 @@ pub(crate) struct Container {
     pub(crate) json: String,
     /// By buffer.
     pub(crate) buffers: Vec<Vec<u8>>,
-    /// What was made of the file, if its own bytes are not what the JSON and the buffers tell.
-    pub(crate) unpacked: Option<Note>,
+    /// What was noticed when JSON and buffers were made of the file.
+    pub(crate) made: Vec<Note>,
+    /// Whether the bytes of the file are this very JSON and these buffers: not where meshes were compressed, or the file is no glTF.
+    pub(crate) is_own: bool,
 }
 
 /// Reads .glb or .gltf, told by the first bytes, with all buffers.
@@ -46,15 +48,15 @@ pub(crate) fn read(file: &InputFile) -> Result<Container, FileError> {
     }
     let mut buffers = buffers(file, &root, chunk)?;
     match compression::unpack(path, json, &mut buffers)? {
-        None => Ok(Container { root, json: json.to_owned(), buffers, unpacked: None }),
+        None => Ok(Container { root, json: json.to_owned(), buffers, made: Vec::new(), is_own: true }),
         Some(plain) => {
             let root = parse(path, &plain.json)?;
-            Ok(Container { root, json: plain.json, buffers, unpacked: Some(plain.note) })
+            Ok(Container { root, json: plain.json, buffers, made: vec![plain.note], is_own: false })
         }
     }
 }
 
-fn parse(path: &Path, json: &str) -> Result<Root, FileError> {
+pub(crate) fn parse(path: &Path, json: &str) -> Result<Root, FileError> {
     serde_json::from_str(json).map_err(|e| {
         let place = format!("line {}, column {} of the JSON", e.line(), e.column());
         let what = e.to_string();

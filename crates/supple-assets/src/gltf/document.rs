@@ -56,7 +56,10 @@ const MAX_DEPTH: usize = 4096;
 
 impl Document {
     pub(crate) fn read(file: InputFile) -> Result<Document, FileError> {
-        let container = container::read(&file)?;
+        let container = match file.ending().as_str() {
+            "fbx" => crate::fbx::read(&file)?,
+            _ => container::read(&file)?,
+        };
         Document::new(file, container)
     }
 
@@ -77,7 +80,7 @@ impl Document {
             Some(scene) => scene.nodes.clone(),
             None => (0..root.nodes.len()).filter(|i| parents[*i].is_none()).collect(),
         };
-        let mut notes: Vec<Note> = container.unpacked.iter().cloned().collect();
+        let mut notes: Vec<Note> = container.made.clone();
         let order = order(path, root, &roots)?;
         if order.len() < root.nodes.len() {
             let text = format!(

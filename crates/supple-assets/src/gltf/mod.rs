@@ -14,13 +14,16 @@ pub(crate) mod schema;
 mod soft;
 mod solids;
 mod vrm;
+mod vrma;
 
 pub(crate) use accessor::Reader;
 pub(crate) use animation::Clip;
 pub use bake::{BakeSettings, Baked, bake_scene};
+pub(crate) use bake::{Bounds, push, push_floats, push_indices, push_view};
 pub(crate) use document::{Document, rigid};
 pub(crate) use mesh::{Influence, SkinnedMesh};
-pub(crate) use nodes::NodePlaces;
+pub(crate) use nodes::{NodePlaces, steps as node_steps};
+pub use vrm::{SpringChain, SpringCollider, SpringJoint, Springs};
 
 /// Extensions that a file may require: those that Supple reads, and those that only change how a surface looks.
 pub(crate) const UNDERSTOOD: [&str; 18] = [

@@ -176,7 +176,7 @@ impl Writer<'_> {
         (json!({ "shape": self.shapes.len() - 1 }), place)
     }
 
-    /// A mesh as geometry: on a node outside the scene, so that it is not drawn.
+    /// A mesh as geometry: no node shows it, so that it is not drawn.
     fn mesh(&mut self, name: &str, (vertices, triangles): (Vec<DVec3>, Vec<[u32; 3]>), surface: Surface) -> Value {
         let positions: Vec<f32> = vertices.iter().flat_map(|v| v.as_vec3().to_array()).collect();
         let position = push_floats(&mut self.root, &mut self.binary, &positions, 3, Some(34962), Bounds::Told);
@@ -184,8 +184,7 @@ impl Writer<'_> {
         let primitive = json!({ "attributes": { "POSITION": position }, "indices": indices });
         let name = format!("{name} hull");
         let mesh = push(&mut self.root, "meshes", json!({ "name": name, "primitives": [primitive] }));
-        let node = push(&mut self.root, "nodes", json!({ "name": name, "mesh": mesh }));
-        json!({ "node": node, "convexHull": surface == Surface::Hull })
+        json!({ "mesh": mesh, "convexHull": surface == Surface::Hull })
     }
 
     fn body(&mut self, i: usize, body: &Body, velocity: &supple::Twist, apart: &[String]) {

@@ -149,7 +149,12 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
 
 /// All that happens to a file that is opened: read, rig, model, two steps.
 pub(crate) fn open(bytes: Vec<u8>) -> Result<(), FileError> {
-    let character = Character::from_bytes(Path::new("damaged.gltf"), bytes)?;
+    open_as("damaged.gltf", bytes)
+}
+
+/// The same under a name, whose ending tells the format.
+pub(crate) fn open_as(name: &str, bytes: Vec<u8>) -> Result<(), FileError> {
+    let character = Character::from_bytes(Path::new(name), bytes)?;
     let imported = character.imported("damaged")?;
     let scene = &imported.scene;
     let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));

@@ -12,6 +12,17 @@ pub(crate) fn assets() -> Option<PathBuf> {
     folder
 }
 
+/// All characters among the models made by others, in order: whatever may hold one, in all folders of them.
+#[allow(dead_code)] // each test file has its own copy of this module
+pub(crate) fn characters() -> Vec<PathBuf> {
+    let folders = ["gltf", "characters", "vrm", "fbx"];
+    let of = |folder: &'static str| supple_assets::CHARACTER_ENDINGS.into_iter().flat_map(move |e| files(folder, e));
+    let mut found: Vec<PathBuf> = folders.into_iter().flat_map(of).collect();
+    found.sort();
+    assert!(found.is_empty() || found.len() >= 20, "{found:?}");
+    found
+}
+
 /// All files with this ending in a folder of the assets, in order.
 #[allow(dead_code)] // each test file has its own copy of this module
 pub(crate) fn files(folder: &str, ending: &str) -> Vec<PathBuf> {

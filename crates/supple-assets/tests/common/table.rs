@@ -1,25 +1,8 @@
-//! The table of docs/guide/characters.md: every glTF among the models made by others, held at rest for ten seconds.
+//! The table of docs/guide/characters.md: every character among the models made by others, held at rest for ten seconds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use supple::{Work, step};
 use supple_assets::open;
-
-/// All glTF files of a folder of models, in order.
-pub(crate) fn files(assets: &Path) -> Vec<PathBuf> {
-    let (mut files, mut folders) = (Vec::new(), vec![assets.join("gltf")]);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match path.extension().and_then(|e| e.to_str()) {
-                _ if path.is_dir() => folders.push(path),
-                Some("glb" | "gltf") => files.push(path),
-                _ => {}
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 /// The first two lines.
 pub(crate) const HEAD: &str = "| file | bodies | joints | mass [kg] | notes | largest gap [m] | moved [m] | fallbacks |

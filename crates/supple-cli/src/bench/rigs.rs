@@ -31,8 +31,8 @@ struct Row {
     refused: Option<&'static str>,
 }
 
-/// Files that may hold a character.
-const ENDINGS: [&str; 4] = ["glb", "gltf", "vrm", "fbx"];
+use supple_assets::CHARACTER_ENDINGS as ENDINGS;
+
 /// Measures, writes, prints.
 pub(super) fn run(args: &RigsArgs, terminal: &Terminal) -> Result<(), Error> {
     let files = args.destination.files(&["json"])?;

@@ -41,8 +41,6 @@ const MOST_MEMORY: f64 = 1e6;
 const MOST_SPEED: f64 = 1e-3;
 /// Built-in scenes that come to rest, with the names of their parameters left out.
 const RESTING: [&str; 5] = ["stack", "block", "ragdoll", "pile", "servos"];
-/// What a character may be read from, without the dot.
-const CHARACTERS: [&str; 4] = ["glb", "gltf", "vrm", "fbx"];
 /// Folders of characters.
 const FOLDERS: [&str; 4] = ["gltf", "characters", "vrm", "fbx"];
 
@@ -181,7 +179,11 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
         let (path, kind) = (entry.path(), entry.file_type());
         if kind.is_ok_and(|kind| kind.is_dir()) {
             find(&path, files)?;
-        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| CHARACTERS.contains(&e)) {
+        } else if path
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| supple_assets::CHARACTER_ENDINGS.contains(&e))
+        {
             files.push(path);
         }
     }

@@ -1,5 +1,5 @@
-// The character's own file, read by three's loaders from the very bytes that the session opened. Decoders are part of the page and fetched from its own
-// server, each only when a file needs it.
+// The character's own file, read by three's loaders from the very bytes that the session opened; of a file whose meshes are compressed, or that is no glTF, from
+// the plain .glb that the server makes of it. Decoders of textures are part of the page and fetched from its own server, each only when a file needs it.
 
 import type { WebGLRenderer } from "three";
 import { GLTFLoader, type GLTF } from "three/addons/loaders/GLTFLoader.js";
@@ -20,14 +20,6 @@ async function read({ key, name }: FileMessage, renderer: WebGLRenderer): Promis
   const bytes = await answer.arrayBuffer();
   const used = new Set(extensionsOf(bytes));
   const loader = new GLTFLoader();
-  if (used.has("KHR_draco_mesh_compression")) {
-    const { DRACOLoader } = await import("three/addons/loaders/DRACOLoader.js");
-    loader.setDRACOLoader(new DRACOLoader());
-  }
-  if (used.has("EXT_meshopt_compression") || used.has("KHR_meshopt_compression")) {
-    const { MeshoptDecoder } = await import("three/addons/libs/meshopt_decoder.module.js");
-    loader.setMeshoptDecoder(MeshoptDecoder);
-  }
   if (used.has("KHR_texture_basisu")) {
     const { KTX2Loader } = await import("three/addons/loaders/KTX2Loader.js");
     loader.setKTX2Loader(new KTX2Loader().detectSupport(renderer));

@@ -1,6 +1,6 @@
 // The controls around the picture. Each control sends a message; what it shows comes back with the status.
 
-import { acceptFiles } from "./drop";
+import { acceptFiles, chosen } from "./drop";
 import { keep, reasonOf } from "./keep";
 import type { Heat } from "./heat";
 import type { Instruments } from "./instruments";
@@ -523,9 +523,14 @@ export class Panel {
     });
     const file = input("load-take");
     file.addEventListener("change", async () => {
-      const chosen = file.files?.[0];
+      const files = [...(file.files ?? [])];
       file.value = "";
-      if (chosen) await this.load(chosen);
+      try {
+        const found = await chosen(files);
+        if (found) await this.load(found);
+      } catch (error) {
+        this.notify((error as Error).message, "error");
+      }
     });
     element("load-label").addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") {

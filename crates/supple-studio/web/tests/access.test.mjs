@@ -204,13 +204,13 @@ test("a file of another kind is refused with words", async () => {
   const page = await visit(browser, cheap());
   await page.evaluate(() => {
     const files = new DataTransfer();
-    files.items.add(new File(["Kaydara"], "dancer.fbx"));
+    files.items.add(new File(["Kaydara"], "dancer.blend"));
     const event = (kind) => new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true });
     document.body.dispatchEvent(event("dragover"));
     if (document.getElementById("veil").hidden) throw new Error("nothing says that a file may be dropped");
     document.body.dispatchEvent(event("drop"));
   });
-  await page.locator(".notice.error", { hasText: "dancer.fbx cannot be opened: drop a character" }).waitFor();
+  await page.locator(".notice.error", { hasText: "dancer.blend cannot be opened: drop a character" }).waitFor();
   assert.ok(await page.locator("#veil").isHidden());
   await page.close();
 });

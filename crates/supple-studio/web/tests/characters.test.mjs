@@ -34,17 +34,15 @@ after(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Drops a file on the page, as a hand does. */
-async function drop(path) {
-  const bytes = readFileSync(path).toString("base64");
+/** Drops a file on the page, as a hand does, with others that belong to it. */
+async function drop(path, ...others) {
   await page.evaluate(
-    ([name, bytes]) => {
-      const data = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0));
+    (files) => {
       const transfer = new DataTransfer();
-      transfer.items.add(new File([data], name));
+      for (const [name, bytes] of files) transfer.items.add(new File([Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0))], name));
       document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
     },
-    [basename(path), bytes],
+    [path, ...others].map((file) => [basename(file), readFileSync(file).toString("base64")]),
   );
   await until(page, (name) => window.supple.scene.name === name && window.supple.ready && window.supple.frame?.step > 20, basename(path));
 }
@@ -176,6 +174,24 @@ test("every character is drawn as its file has it", { skip }, async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("characters of other kinds are drawn: an FBX, an avatar, compressed meshes, a .gltf with its files", { skip }, async () => {
+  const all = process.env.SUPPLE_ASSETS;
+  const files = [
+    ["fbx/maya_kenney_character_7700_binary.fbx"],
+    ["fbx/maya_human_ik_7400_binary.fbx"],
+    ["vrm/debug_robot.vrm"],
+    ["characters/RiggedFigure-draco/RiggedFigure.gltf", "characters/RiggedFigure-draco/RiggedFigure0.bin"],
+    ["characters/Pug/Pug.gltf", "characters/Pug/Pug.bin"],
+  ];
+  for (const [name, ...others] of files) {
+    await drop(join(all, name), ...others.map((other) => join(all, other)));
+    const { height, stretch } = await skin();
+    assert.ok(height > 0.05 && stretch < 1.01, `${name}: ${height} m high, an edge is ${stretch} times as long`);
+    if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${basename(name)}.png`) });
+  }
+  assert.deepEqual(page.problems, []);
+});
+
 test("the Khronos validator finds no error in what is written", { skip }, async () => {
   const calls = [
     ["simulate", join(folder, "CesiumMan.glb"), "--seconds", "5"],
@@ -184,7 +200,13 @@ test("the Khronos validator finds no error in what is written", { skip }, async 
     ["simulate", "hand", "--seconds", "1"],
     ["rig", join(folder, "CesiumMan.glb")],
     ["rig", join(folder, "generic-hand-left.glb")],
+    ["rig", join(folder, "..", "fbx", "maya_kenney_character_7700_binary.fbx")],
   ];
+  const others = ["characters/RiggedFigure-draco/RiggedFigure.gltf", "characters/Pug/Pug.gltf", "vrm/debug_robot.vrm"];
+  for (const kind of ["maya_human_ik_7400", "maya_character_7500", "maya_kenney_character_7700", "max_transformed_skin_7500", "motionbuilder_sausage_rrss_7700"]) {
+    others.push(`fbx/${kind}_binary.fbx`);
+  }
+  for (const name of others) calls.push(["simulate", join(folder, "..", name), "--seconds", "1"]);
   // soft skin becomes morph targets of the file's own meshes
   copyFileSync(join(folder, "CesiumMan.glb"), join(scratch, "man.glb"));
   writeFileSync(join(scratch, "man.toml"), '[character]\nfile = "man.glb"\n[skin."*"]\nstiffness = 30000\n');
