@@ -652,12 +652,12 @@ pub fn collect(
         force.force += velocity * c;
         Force::Anchored(force)
     };
-    for (tracker, target) in model.trackers().iter().zip(&input.targets) {
+    for (i, (tracker, target)) in model.trackers().iter().zip(&input.targets).enumerate() {
         let Some(target) = target else { continue };
-        let (k, c) = (tracker.stiffness, tracker.damping);
+        let [k, c, turn_k, turn_c] = tracker.at_strength(input.strength(i));
         let (place, velocity) = (target.pose.translation, target.velocity);
         pull(tracker.body, to_point(tracker.body, tracker.point, k, c, place, velocity.linear));
-        let (k, c) = (tracker.rotation_stiffness, tracker.rotation_damping);
+        let (k, c) = (turn_k, turn_c);
         let orientation = state.bodies[tracker.body.index()].orientation;
         let phi = rotation_error(orientation, DQuat::IDENTITY, target.pose.rotation);
         let mut force = rotation_spring(phi, k, c, derivatives);
@@ -693,12 +693,13 @@ pub fn spring_energy(model: &Model, input: &Input, state: &State) -> f64 {
         .trackers()
         .iter()
         .zip(&input.targets)
-        .filter_map(|(tracker, target)| {
+        .enumerate()
+        .filter_map(|(i, (tracker, target))| {
             let pose = target.as_ref()?.pose;
             let apart = (point(tracker.body, tracker.point) - pose.translation).length_squared();
             let orientation = state.bodies[tracker.body.index()].orientation;
             let turned = rotation_error(orientation, DQuat::IDENTITY, pose.rotation).length_squared();
-            Some(0.5 * (tracker.stiffness * apart + tracker.rotation_stiffness * turned))
+            Some(0.5 * input.strength(i) * (tracker.stiffness * apart + tracker.rotation_stiffness * turned))
         })
         .sum();
     let drags: f64 =

@@ -29,6 +29,9 @@ pub struct Input {
     pub joints: Vec<JointInput>,
     /// By tracker; missing or `None`: the tracker rests.
     pub targets: Vec<Option<Target>>,
+    /// By tracker, no more than there are targets: multiplies the stiffness of its pull; its damping goes with the root, so that
+    /// the pull is as well damped at every strength. Missing: 1.
+    pub strengths: Vec<f64>,
     /// Springs that a person pulls with.
     pub drags: Vec<Drag>,
     /// Points of bodies held by rows to a place in the world: pins, and poses pulled by hand.
@@ -180,6 +183,7 @@ impl Default for Input {
             torques: true,
             joints: Vec::new(),
             targets: Vec::new(),
+            strengths: Vec::new(),
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
@@ -207,6 +211,7 @@ impl Input {
             torques,
             joints,
             targets,
+            strengths,
             drags,
             grips,
             wrenches,
@@ -222,6 +227,7 @@ impl Input {
         (self.stiffness_scale, self.damping_scale, self.torques) = (*stiffness_scale, *damping_scale, *torques);
         self.joints.clone_from(joints);
         self.targets.clone_from(targets);
+        self.strengths.clone_from(strengths);
         self.drags.clone_from(drags);
         self.grips.clone_from(grips);
         self.wrenches.clone_from(wrenches);
@@ -256,6 +262,11 @@ impl Input {
                 *position -= *rate * by;
             }
         }
+    }
+
+    /// What multiplies the pull of a tracker, by its index.
+    pub fn strength(&self, tracker: usize) -> f64 {
+        self.strengths.get(tracker).copied().unwrap_or(1.0)
     }
 
     /// One joint's input.

@@ -45,6 +45,7 @@ pub mod skin;
 pub mod solver;
 pub mod step;
 pub mod timeline;
+pub mod tone;
 pub mod watch;
 
 pub use contact::{Contact, ContactKey, ContactWork, Other, Penalty};
@@ -70,6 +71,7 @@ pub use step::{
     step_crowd,
 };
 pub use timeline::{Fork, Moment, Take, TakeError, Timeline};
+pub use tone::{Tone, Tones};
 pub use watch::{Stage, StageNanos, Watch};
 
 /// The program of the README, kept running.

@@ -76,6 +76,17 @@ impl ContactKey {
             Other::Obstacle(_) => None,
         }
     }
+
+    /// The two bodies of a contact between bodies; none for one with an obstacle, a limit, or the key of another model.
+    pub(crate) fn bodies(&self, model: &Model) -> Option<(BodyId, BodyId)> {
+        if self.shape_a == u32::MAX {
+            return None;
+        }
+        match model.colliders().all.get(self.shape_b as usize)?.owner {
+            Other::Body(b) => Some((self.body(model)?, b)),
+            Other::Obstacle(_) => None,
+        }
+    }
 }
 
 /// One point where body a touches something, or may soon.

@@ -75,3 +75,16 @@ pub struct Tracker {
     /// \[N·m·s/rad\]
     pub rotation_damping: f64,
 }
+
+impl Tracker {
+    /// Stiffness and damping of the pull, then of the turning, at a strength: `s k` and `√s c`.
+    pub fn at_strength(&self, strength: f64) -> [f64; 4] {
+        let root = strength.sqrt();
+        [
+            strength * self.stiffness,
+            root * self.damping,
+            strength * self.rotation_stiffness,
+            root * self.rotation_damping,
+        ]
+    }
+}

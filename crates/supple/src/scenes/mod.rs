@@ -35,6 +35,7 @@ use crate::model::{Model, ModelError, State};
 use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
+use crate::tone::Tones;
 use glam::{DMat3, DQuat, DVec3};
 pub use motion::{Ending, Happenings, Motion, Moved, Pull, Push};
 use parameters::Parameters;
@@ -492,6 +493,16 @@ impl Scene {
         self.script = Script::Follow(motion::Follow::new(&self.model, motion)?);
         self.script.direct(self.state.time, &mut self.input);
         Some(self)
+    }
+
+    /// How the bodies hold themselves at the start: following, where the scene follows a motion; elsewhere as the script has it. To be
+    /// directed after [`Scene::direct`].
+    pub fn tones(&self) -> Tones {
+        let following = match &self.script {
+            Script::Follow(follow) => follow.tones(&self.model),
+            _ => None,
+        };
+        following.unwrap_or_else(|| Tones::new(&self.model, self.input.wrenches.len()))
     }
 
     /// The same scene with happenings beside what directs it.

@@ -8,7 +8,8 @@ use super::entries;
 use crate::input::{Drag, Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench, rotation};
 use crate::model::{BodyId, Model, TrackerId};
-use glam::{DQuat, DVec3};
+use crate::tone::{Play, Tones, needs, turn};
+use glam::DVec3;
 use std::sync::Arc;
 
 /// What comes after the last frame of a [`Motion`].
@@ -152,12 +153,6 @@ fn mirrored(here: Pose, after: Pose) -> Pose {
     )
 }
 
-/// The rotation vector from one orientation to another, world axes, the shorter way.
-fn turn(from: DQuat, to: DQuat) -> DVec3 {
-    let q = to * from.conjugate();
-    rotation::log(if q.w < 0.0 { -q } else { q })
-}
-
 /// The first tracker of each body follows the recorded motion; others rest.
 #[derive(Clone, Debug)]
 pub(super) struct Follow {
@@ -182,6 +177,11 @@ impl Follow {
         })
     }
 
+    /// Tones in which every body follows the same motion, from the scene's beginning on.
+    pub(super) fn tones(&self, model: &Model) -> Option<Tones> {
+        Tones::following(model, Play::new(self.motion.clone(), 0.0))
+    }
+
     /// Targets at the end of the step; forces in its middle. The springs of the joints rest: they hold another pose.
     pub(super) fn direct(&self, time: f64, input: &mut Input) {
         let (end, middle) = (time + input.dt, time + 0.5 * input.dt);
@@ -200,11 +200,7 @@ impl Follow {
         let wrenches = entries(&mut input.wrenches, self.inertias.len(), (BodyId(0), Wrench::ZERO));
         for (i, (wrench, (mass, inertia))) in wrenches.iter_mut().zip(&self.inertias).enumerate() {
             let moved = self.motion.at(middle, i);
-            let inertia = rotation::turned_inertia(moved.pose.rotation, *inertia);
-            let (omega, alpha) = (moved.velocity.angular, moved.acceleration.angular);
-            // F = m (a − g), τ = I α + ω × I ω
-            let force = (moved.acceleration.linear - gravity) * *mass;
-            *wrench = (BodyId(i as u32), Wrench::new(force, inertia * alpha + omega.cross(inertia * omega)));
+            *wrench = (BodyId(i as u32), needs(moved, *mass, *inertia, gravity));
         }
         for joint in entries(&mut input.joints, self.joints, JointInput::default()) {
             (joint.stiffness_scale, joint.damping_scale) = (0.0, 0.0);
@@ -290,6 +286,7 @@ impl Happening {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glam::DQuat;
 
     /// A body on a circle of radius 0.5 m at 2 rad/s, that turns with it.
     fn circle(rate: f64) -> Motion {

@@ -127,6 +127,13 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
     if input.targets.len() > model.trackers().len() {
         return wrong("targets".into(), "there are more targets than trackers");
     }
+    if input.strengths.len() > input.targets.len() {
+        return wrong("strengths".into(), "there are more strengths than targets");
+    }
+    if let Some(i) = input.strengths.iter().position(|x| !scale(*x)) {
+        let name = &model.trackers()[i].name;
+        return wrong(format!("the strength of tracker \"{name}\""), "it is negative or not finite");
+    }
     for (i, joint) in input.joints.iter().enumerate() {
         let name = || format!("joint \"{}\"", model.joints()[i].name);
         if !(scale(joint.stiffness_scale) && scale(joint.damping_scale) && joint.torque.is_finite()) {

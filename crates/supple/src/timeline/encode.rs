@@ -135,7 +135,7 @@ fn write_parts<T>(
 
 /// Appends one part of an input, whole.
 fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
-    let Input { joints, targets, drags, grips, wrenches, balls, grabs, obstacles, .. } = input;
+    let Input { joints, targets, strengths, drags, grips, wrenches, balls, grabs, obstacles, .. } = input;
     match part {
         SETTINGS => put_settings(out, input),
         JOINTS => put_list(out, joints, |out, joint| {
@@ -146,7 +146,12 @@ fn write_part(input: &Input, part: u8, out: &mut Vec<u8>) {
             put_servo(out, *servo);
             put_drive(out, *drive);
         }),
-        TARGETS => put_list(out, targets, put_target),
+        TARGETS => {
+            put_u32(out, targets.len() as u32);
+            for (k, target) in targets.iter().enumerate() {
+                put_target_at(out, target, strengths.get(k).copied());
+            }
+        }
         OBSTACLES => {
             put_list(out, obstacles, put_target);
             put_list(out, balls, |out, Ball { centre, radius, velocity }| {
@@ -225,7 +230,9 @@ pub(super) fn read_input_of(format: Format, from: &mut Bytes<'_>, input: &mut In
         })?;
     }
     if parts & TARGETS != 0 {
-        input.targets = from.list(1, Bytes::target)?;
+        let both = from.list(1, Bytes::target_at)?;
+        input.targets = both.iter().map(|(target, _)| *target).collect();
+        input.strengths = both.iter().map_while(|(_, strength)| *strength).collect();
     }
     if parts & DRAGS != 0 {
         input.drags = from.list(92, |from| {
@@ -460,11 +467,24 @@ const MARKS: [Mark; 2] = [Mark::Constraint, Mark::Cursor];
 const ENDS: [Ends; 2] = [Ends::AtRest, Ends::Natural];
 
 fn put_target(out: &mut Vec<u8>, target: &Option<Target>) {
-    out.push(u8::from(target.is_some()));
+    put_target_at(out, target, None);
+}
+
+/// A target, and the strength of its pull if that is told: 0 none, 1 a target, 2 a target and a strength, 3 a strength alone.
+fn put_target_at(out: &mut Vec<u8>, target: &Option<Target>, strength: Option<f64>) {
+    out.push(match (target, strength) {
+        (None, None) => 0,
+        (Some(_), None) => 1,
+        (Some(_), Some(_)) => 2,
+        (None, Some(_)) => 3,
+    });
     if let Some(Target { pose: Pose { rotation, translation }, velocity }) = target {
         put_quat(out, *rotation);
         put_vec3(out, *translation);
         put_twist(out, *velocity);
+    }
+    if let Some(strength) = strength {
+        put_f64(out, strength);
     }
 }
 
@@ -535,11 +555,23 @@ impl<'a> Bytes<'a> {
         Ok(Twist { linear: self.vec3()?, angular: self.vec3()? })
     }
     fn target(&mut self) -> Result<Option<Target>, TakeError> {
-        if !self.flag()? {
-            return Ok(None);
+        match self.target_at()? {
+            (target, None) => Ok(target),
+            _ => Err(TakeError::damaged("a strength stands where there is no tracker")),
         }
-        let pose = Pose { rotation: self.quat()?, translation: self.vec3()? };
-        Ok(Some(Target { pose, velocity: self.twist()? }))
+    }
+    fn target_at(&mut self) -> Result<(Option<Target>, Option<f64>), TakeError> {
+        let kind = self.u8()?;
+        if kind > 3 {
+            return Err(TakeError::damaged("a target is of no known kind"));
+        }
+        let target = if matches!(kind, 1 | 2) {
+            let pose = Pose { rotation: self.quat()?, translation: self.vec3()? };
+            Some(Target { pose, velocity: self.twist()? })
+        } else {
+            None
+        };
+        Ok((target, if kind >= 2 { Some(self.f64()?) } else { None }))
     }
     fn servo(&mut self) -> Result<Option<ServoTarget>, TakeError> {
         Ok(match self.u8()? {
@@ -693,6 +725,7 @@ mod tests {
         full.joint_mut(&scene.model, 3).servo = Some(ServoTarget::Position { position: 0.2, rate: -1.0 });
         full.joint_mut(&scene.model, 4).servo = Some(ServoTarget::Rate(2.0));
         full.targets[5] = None;
+        full.strengths = vec![1.0, 0.25, 0.0, 1.0, 1.0, 0.5];
         full.contacts = Contacts::All;
         let velocity = Twist::new(DVec3::X, DVec3::Z);
         full.obstacles = vec![None, Some(Target { pose: Pose::at(DVec3::Y), velocity })];

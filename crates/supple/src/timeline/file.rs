@@ -12,8 +12,8 @@ use crate::maths::fnv::Fnv;
 /// The letters a take begins with.
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
-/// Version of the format. Version 8 is read too; a file of any other is refused.
-pub const VERSION: u32 = 9;
+/// Version of the format. Versions 8 and 9 are read too; a file of any other is refused.
+pub const VERSION: u32 = 10;
 
 // Kinds of records.
 const HEAD: u8 = 1;
@@ -252,7 +252,8 @@ impl Reader {
         }
         let found = from.u32()?;
         let format = match found {
-            VERSION => Format::Now,
+            // Version 9 has neither strengths of targets nor marks.
+            9 | VERSION => Format::Now,
             8 => Format::Eight,
             _ => return Err(TakeError::Version { found, expected: VERSION }),
         };

@@ -77,7 +77,8 @@ impl<T: Real> Loads<T> {
             let node = node_of[tracker.body.index()] as usize;
             let own = &moving[node];
             // A lane without a target has no stiffness.
-            let on = T::gather(|l| if target(l).is_some() { 1.0 } else { 0.0 });
+            let of = |l: usize| target(l).map_or([0.0; 4], |_| tracker.at_strength(cx.inputs[l].strength(k)));
+            let [stiffness, damping, turn_stiffness, turn_damping] = [0, 1, 2, 3].map(|i| T::gather(|l| of(l)[i]));
             let place = |l: usize| target(l).map_or(DVec3::ZERO, |t| t.pose.translation);
             let turn = |l: usize| target(l).map_or(DQuat::IDENTITY, |t| t.pose.rotation);
             let spring = Pull {
@@ -85,16 +86,16 @@ impl<T: Real> Loads<T> {
                 target: vector(place),
                 target_rate: vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.linear)),
                 law: PointSpring {
-                    stiffness: T::splat(tracker.stiffness) * on,
-                    damping: T::splat(tracker.damping) * on,
+                    stiffness,
+                    damping,
                     rest_length: 0.0,
                 },
             };
             let turn_rate: V3<T> = vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.angular));
             let mut load = spring.load(cx, own);
             // Torque −k φ − c (ω − ω*), φ = log(q q*⁻¹)
-            let hk = T::splat(tracker.rotation_stiffness) * on * cx.h;
-            let hc = T::splat(tracker.rotation_damping) * on * cx.h;
+            let hk = turn_stiffness * cx.h;
+            let hc = turn_damping * cx.h;
             let (phi, s) = own.q.times(quaternion::<T>(turn).conjugate()).log();
             load.i = load.i.plus(&s.madd(hk * cx.h, &S3::identity_times(hc)));
             load.n = load.n + turn_rate.scale(hc) - phi.scale(hk);

@@ -1262,8 +1262,9 @@ impl Outside {
         self.work = 0.0;
         let (h, left) = (part.h, part.left);
         let node_of = &part.plan.node_of;
-        for (tracker, target) in part.model.trackers().iter().zip(&part.input.targets) {
+        for (index, (tracker, target)) in part.model.trackers().iter().zip(&part.input.targets).enumerate() {
             let Some(target) = target else { continue };
+            let [stiffness, damping, k, c] = tracker.at_strength(part.input.strength(index));
             let i = node_of[tracker.body.index()] as usize;
             let speed = target.velocity.linear;
             let end = target.pose.translation - speed * left;
@@ -1271,8 +1272,8 @@ impl Outside {
                 point: tracker.point,
                 start: end - speed * h,
                 end,
-                stiffness: tracker.stiffness,
-                damping: tracker.damping,
+                stiffness,
+                damping,
             };
             self.pull(part, i, &pull, &now[i], &trial[i], matrix);
             // Rotation: −k φ − c (ω − ω*), towards the end pose as far as h does not resolve the spring.
@@ -1280,7 +1281,6 @@ impl Outside {
             let q1 = exp(w * -left) * target.pose.rotation.normalize();
             let q0 = exp(w * -h) * q1;
             let node = &part.plan.nodes[i];
-            let (k, c) = (tracker.rotation_stiffness, tracker.rotation_damping);
             let theta = part.rule.end_of_pull(h * h * k / node.mean_inertia);
             let (phi0, phi1) = (log(now[i].q * q0.conjugate()), log(trial[i].q * q1.conjugate()));
             let a = trial[i].a;

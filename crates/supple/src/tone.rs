@@ -1,0 +1,804 @@
+//! How much a character holds itself: posed, following its clip, loose or limp, body by body, with blends between.
+//!
+//! A [`Tones`] is turned into the [`Input`] of each step, after the scene's own script. What carries a body (its tracker, the
+//! root's hold, the force that its motion needs) belongs to its tone and ends with it:
+//!
+//! | tone | tracker of the body | force `m (a − g)` | script's trackers | joint spring | joint damper |
+//! |---|---|---|---|---|---|
+//! | as the script has it | | | 1 | 1 | 1 |
+//! | posed | to the pose it had | 1, a = 0 | 0 | 0 | 0 |
+//! | follow | to the clip | 1 | 0 | 0 | 0 |
+//! | loose | 0 | 0 | 0 | weight sags by 60° | half critical for that spring |
+//! | limp | 0 | 0 | 0 | 0 | a quarter of critical for the limb as a pendulum |
+//!
+//! Posed and follow hold in the world: a limb that follows while the rest is loose is what the rest hangs from. At a strength
+//! below 1 each number lies between loose and the tone. From the moment of a change all numbers go from what they were to what the new tone
+//! has, over the blend time, and the target of follow moves from the pose the body had to the clip.
+
+use crate::input::{Input, JointInput, Target};
+use crate::maths::{Pose, Twist, Wrench, rotation, singular};
+use crate::model::{BodyId, JointId, Model, RotationKind, State};
+use crate::scenes::{Ending, Motion, Moved};
+use glam::{DMat3, DQuat, DVec3};
+use std::f64::consts::FRAC_PI_3;
+use std::sync::Arc;
+
+/// Of the weights that springs are measured against \[m/s²\].
+const GRAVITY: f64 = 9.81;
+/// How far a loose limb gives way under its own weight \[rad\].
+const LOOSE_SAG: f64 = FRAC_PI_3;
+/// Damping ratio of loose limbs on their springs, and of limp ones as pendulums.
+const LOOSE_RATIO: f64 = 0.5;
+const LIMP_RATIO: f64 = 0.25;
+/// A blow takes the strength of a limb within this time \[s\].
+const HIT_TIME: f64 = 0.1;
+/// A clip that does not end as it begins goes over from end to beginning in this time at most \[s\].
+const LOOP_TIME: f64 = 0.25;
+
+/// What a body does of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It holds its pose: the one it had when the tone began, or that of the scene. Carried.
+    Posed,
+    /// It follows its clip. Carried.
+    Follow,
+    /// A ragdoll that feels alive: springs that sag by 60° under the limb's weight, well damped. Not carried.
+    Loose,
+    /// A ragdoll without springs; its joints are damped as by tissue. Not carried.
+    Limp,
+}
+
+impl Tone {
+    /// All of them.
+    pub const ALL: [Tone; 4] = [Tone::Posed, Tone::Follow, Tone::Loose, Tone::Limp];
+
+    /// Its name in files and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Posed => "posed",
+            Tone::Follow => "follow",
+            Tone::Loose => "loose",
+            Tone::Limp => "limp",
+        }
+    }
+
+    /// The tone of this name.
+    pub fn named(name: &str) -> Option<Tone> {
+        Tone::ALL.into_iter().find(|tone| tone.name() == name)
+    }
+
+    /// Whether forces from outside hold the body up.
+    pub fn is_carried(self) -> bool {
+        matches!(self, Tone::Posed | Tone::Follow)
+    }
+}
+
+/// A change of tone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The bodies that change; empty: all.
+    pub bodies: Vec<BodyId>,
+    /// What they do from then on.
+    pub tone: Tone,
+    /// From 0, as loose, to 1; of posed and follow.
+    pub strength: f64,
+    /// How long the change takes \[s\].
+    pub blend: f64,
+}
+
+impl Change {
+    /// All bodies, at full strength.
+    pub fn to(tone: Tone, blend: f64) -> Change {
+        Change { bodies: Vec::new(), tone, strength: 1.0, blend }
+    }
+}
+
+/// Why a change of tone is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToneError {
+    /// A number is out of range.
+    #[error("{what} [tone/value]")]
+    Value {
+        /// What is wrong and what is allowed.
+        what: String,
+    },
+    /// There is nothing to follow.
+    #[error("there is no clip to follow: choose a clip first [tone/clip]")]
+    NoClip,
+    /// A body has no tracker.
+    #[error("\"{body}\" has no tracker to be carried by: it can be loose or limp, or move as its scene does [tone/tracker]")]
+    NoTracker {
+        /// Its name.
+        body: String,
+    },
+}
+
+impl ToneError {
+    /// Stable code, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ToneError::Value { .. } => "tone/value",
+            ToneError::NoClip => "tone/clip",
+            ToneError::NoTracker { .. } => "tone/tracker",
+        }
+    }
+}
+
+/// A clip being played.
+#[derive(Clone, Debug)]
+pub struct Play {
+    /// The clip.
+    pub motion: Arc<Motion>,
+    /// When `from` is shown \[s\].
+    pub begun: f64,
+    /// The place in the clip at that time \[s\].
+    pub from: f64,
+    /// Seconds of the clip in a second.
+    pub speed: f64,
+    /// Whether it begins again when it ends.
+    pub again: bool,
+}
+
+impl Play {
+    /// A clip from its beginning, as its ending says.
+    pub fn new(motion: Arc<Motion>, begun: f64) -> Play {
+        let again = motion.ending() == Ending::Repeat;
+        Play { motion, begun, from: 0.0, speed: 1.0, again }
+    }
+
+    /// Where it is in the clip \[s\]; it goes on beyond its end.
+    pub fn place(&self, time: f64) -> f64 {
+        self.from + self.speed * (time - self.begun)
+    }
+
+    /// The same clip from a time on at another speed or ending, without a jump.
+    #[must_use]
+    pub fn going_on(&self, time: f64, speed: f64, again: bool) -> Play {
+        let (length, place) = (self.motion.seconds(), self.place(time));
+        let round = length > 0.0 && self.again;
+        let from = if round { place.rem_euclid(length) } else { place.clamp(0.0, length) };
+        Play { motion: self.motion.clone(), begun: time, from, speed, again }
+    }
+
+    /// From the end over to the beginning: how far, where that is under way.
+    fn turning_round(&self, place: f64) -> Option<f64> {
+        let length = self.motion.seconds();
+        if !self.again || self.motion.ending() == Ending::Repeat || place < length || length <= 0.0 {
+            return None;
+        }
+        let fade = (0.25 * length).min(LOOP_TIME);
+        let phase = place.rem_euclid(length);
+        (phase < fade).then(|| phase / fade)
+    }
+
+    fn at(&self, time: f64, body: usize) -> Moved {
+        let (place, length) = (self.place(time), self.motion.seconds());
+        let repeats = self.motion.ending() == Ending::Repeat;
+        let mut moved = match (self.again, repeats) {
+            (true, false) if length > 0.0 && place >= length => self.motion.at(place.rem_euclid(length), body),
+            (false, true) if place >= length => {
+                let pose = self.motion.frame(self.motion.frames() - 1)[body];
+                return Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
+            }
+            _ => self.motion.at(place, body),
+        };
+        moved.velocity = moved.velocity * self.speed;
+        moved.acceleration = moved.acceleration * (self.speed * self.speed);
+        moved
+    }
+}
+
+/// How a character answers a blow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hits {
+    /// The impulse from which on another body's blow counts \[N·s\].
+    pub impulse: f64,
+    /// How long the strength takes to come back \[s\].
+    pub recovery: f64,
+}
+
+/// What acts on a body, as the table of the module says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Levels {
+    pull: f64,
+    carry: f64,
+    script: f64,
+    stiffness: f64,
+    damping: f64,
+}
+
+impl Levels {
+    const SCRIPT: Levels = Levels { pull: 0.0, carry: 0.0, script: 1.0, stiffness: 1.0, damping: 1.0 };
+    const CARRIED: Levels = Levels { pull: 1.0, carry: 1.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
+
+    fn towards(self, other: Levels, share: f64) -> Levels {
+        let mix = |a: f64, b: f64| a * (1.0 - share) + b * share;
+        Levels {
+            pull: mix(self.pull, other.pull),
+            carry: mix(self.carry, other.carry),
+            script: mix(self.script, other.script),
+            stiffness: mix(self.stiffness, other.stiffness),
+            damping: mix(self.damping, other.damping),
+        }
+    }
+}
+
+/// What a body's tracker aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    Script,
+    Pose,
+    Clip,
+}
+
+/// A body as it holds itself.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    tone: Tone,
+    aim: Aim,
+    strength: f64,
+    /// What acted on it when the tone began.
+    before: Levels,
+    /// When it began, and how long the change takes \[s\].
+    begun: f64,
+    blend: f64,
+    /// Where the body was then.
+    pose: Pose,
+    /// When it was last struck \[s\].
+    struck: f64,
+}
+
+/// What is constant of a body.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    tracker: Option<usize>,
+    mass: f64,
+    inertia: DMat3,
+    loose: Levels,
+    limp: Levels,
+}
+
+/// The tones of all bodies, and the clip that they follow.
+#[derive(Clone, Debug)]
+pub struct Tones {
+    held: Vec<Held>,
+    parts: Vec<Part>,
+    clip: Option<Play>,
+    /// The clip that was followed before, until when it fades, and how long that takes \[s\].
+    fading: Option<(Play, f64, f64)>,
+    /// How blows are answered; `None`: they are not.
+    pub hits: Option<Hits>,
+    /// Changes to come, in order of time.
+    keys: Vec<(f64, Change)>,
+    next: usize,
+    /// Wrenches that the script gives, which stand first.
+    script_wrenches: usize,
+    /// Whether the bodies ever left the script: until then the input is left alone.
+    left: bool,
+    poses: [Vec<Pose>; 2],
+}
+
+impl Tones {
+    /// Every body as the scene's script has it; `script_wrenches` stand first in the input and are the script's.
+    pub fn new(model: &Model, script_wrenches: usize) -> Tones {
+        let held = Held {
+            tone: Tone::Posed,
+            aim: Aim::Script,
+            strength: 1.0,
+            before: Levels::SCRIPT,
+            begun: f64::NEG_INFINITY,
+            blend: 0.0,
+            pose: Pose::IDENTITY,
+            struck: f64::NEG_INFINITY,
+        };
+        let bodies = model.bodies().len();
+        let scratch = vec![Pose::IDENTITY; bodies];
+        Tones {
+            held: vec![held; bodies],
+            parts: parts(model),
+            clip: None,
+            fading: None,
+            hits: None,
+            keys: Vec::new(),
+            next: 0,
+            script_wrenches,
+            left: false,
+            poses: [scratch.clone(), scratch],
+        }
+    }
+
+    /// Every body follows a clip from the start, in place of a script that does so. `None` when the clip has another number of bodies.
+    pub fn following(model: &Model, clip: Play) -> Option<Tones> {
+        let mut tones = Tones::new(model, 0);
+        if clip.motion.bodies() != tones.held.len() {
+            return None;
+        }
+        for held in &mut tones.held {
+            (held.tone, held.aim) = (Tone::Follow, Aim::Clip);
+        }
+        (tones.clip, tones.left) = (Some(clip), true);
+        Some(tones)
+    }
+
+    /// The same with changes to come, at their times \[s\].
+    #[must_use]
+    pub fn with_keys(mut self, mut keys: Vec<(f64, Change)>) -> Tones {
+        keys.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (self.keys, self.next) = (keys, 0);
+        self
+    }
+
+    /// What a body does of its own.
+    pub fn tone(&self, body: BodyId) -> Tone {
+        self.held[body.index()].tone
+    }
+
+    /// Whether a body moves as the scene's script has it.
+    pub fn is_scripted(&self, body: BodyId) -> bool {
+        self.held[body.index()].aim == Aim::Script && self.held[body.index()].tone == Tone::Posed
+    }
+
+    /// How strongly a body holds its tone, as asked.
+    pub fn strength(&self, body: BodyId) -> f64 {
+        self.held[body.index()].strength
+    }
+
+    /// How much of the change to its tone is done, from 0 to 1.
+    pub fn blended(&self, body: BodyId, time: f64) -> f64 {
+        self.held[body.index()].share(time)
+    }
+
+    /// The part of the whole mass that forces from outside hold up, from 0 to 1.
+    pub fn carried(&self, time: f64) -> f64 {
+        let (mut carried, mut whole) = (0.0, 0.0);
+        for b in 0..self.held.len() {
+            let levels = self.levels(b, time);
+            carried += self.parts[b].mass * (levels.carry + levels.script).min(1.0);
+            whole += self.parts[b].mass;
+        }
+        carried / whole
+    }
+
+    /// The clip that is followed.
+    pub fn clip(&self) -> Option<&Play> {
+        self.clip.as_ref()
+    }
+
+    /// Another clip, or the same otherwise, taking the place of the present one over a time \[s\].
+    pub fn play(&mut self, clip: Play, time: f64, fade: f64) -> Result<(), ToneError> {
+        let wrong = |what: String| Err(ToneError::Value { what });
+        if clip.motion.bodies() != self.held.len() {
+            return wrong(format!("the clip moves {} bodies, the model has {}", clip.motion.bodies(), self.held.len()));
+        }
+        if !(clip.speed.is_finite() && clip.speed.abs() <= 100.0 && clip.begun.is_finite() && clip.from.is_finite()) {
+            return wrong(format!("the speed of the clip is {}: give -100 to 100", clip.speed));
+        }
+        check_time("fade", fade)?;
+        let before = self.clip.replace(clip);
+        self.fading = before.filter(|_| fade > 0.0).map(|before| (before, time + fade, fade));
+        Ok(())
+    }
+
+    /// Changes the tone of bodies from the present state on.
+    pub fn change(&mut self, model: &Model, state: &State, change: &Change) -> Result<(), ToneError> {
+        let Change { bodies, tone, strength, blend } = change;
+        if !(0.0..=1.0).contains(strength) {
+            return Err(ToneError::Value { what: format!("the strength is {strength}: give 0 to 1") });
+        }
+        check_time("blend", *blend)?;
+        let count = self.held.len();
+        if let Some(body) = bodies.iter().find(|body| body.index() >= count) {
+            return Err(ToneError::Value { what: format!("there is no body {}: the model has {count}", body.0) });
+        }
+        if *tone == Tone::Follow && self.clip.is_none() {
+            return Err(ToneError::NoClip);
+        }
+        let all: Vec<usize> =
+            if bodies.is_empty() { (0..count).collect() } else { bodies.iter().map(|b| b.index()).collect() };
+        if *tone == Tone::Follow
+            && let Some(&b) = all.iter().find(|b| self.parts[**b].tracker.is_none())
+        {
+            return Err(ToneError::NoTracker { body: model.bodies()[b].name.clone() });
+        }
+        for b in all {
+            let before = self.levels(b, state.time);
+            let held = &mut self.held[b];
+            held.aim = match tone {
+                Tone::Follow => Aim::Clip,
+                Tone::Posed if self.parts[b].tracker.is_some() => Aim::Pose,
+                // What has no tracker is posed by its own springs.
+                Tone::Posed => Aim::Script,
+                Tone::Loose | Tone::Limp => held.aim,
+            };
+            (held.tone, held.strength, held.before) = (*tone, *strength, before);
+            (held.begun, held.blend) = (state.time, *blend);
+            if tone.is_carried() {
+                held.pose = state.bodies[b].pose();
+            }
+        }
+        self.left = true;
+        Ok(())
+    }
+
+    /// Gives bodies back to the scene's script, over a time \[s\].
+    pub fn give_back(&mut self, time: f64, blend: f64) -> Result<(), ToneError> {
+        check_time("blend", blend)?;
+        for b in 0..self.held.len() {
+            let before = self.levels(b, time);
+            let held = &mut self.held[b];
+            (held.tone, held.aim, held.strength, held.before) = (Tone::Posed, Aim::Script, 1.0, before);
+            (held.begun, held.blend) = (time, blend);
+        }
+        Ok(())
+    }
+
+    /// What acts on a body at a time.
+    fn levels(&self, b: usize, time: f64) -> Levels {
+        let (held, part) = (&self.held[b], &self.parts[b]);
+        let full = match (held.tone, held.aim) {
+            (Tone::Loose, _) => part.loose,
+            (Tone::Limp, _) => part.limp,
+            (_, Aim::Script) => Levels::SCRIPT,
+            _ => Levels::CARRIED,
+        };
+        let asked = if held.tone.is_carried() { part.loose.towards(full, held.strength) } else { full };
+        let levels = held.before.towards(asked, held.share(time));
+        match self.hits {
+            Some(hits) if held.tone.is_carried() => part.loose.towards(levels, left(time - held.struck, hits.recovery)),
+            _ => levels,
+        }
+    }
+
+    /// Sets what the tones ask for in `input`, for the step from the present state on: targets, strengths, wrenches and scales of
+    /// joints. `scales` are those of the joints without any tone; empty: 1. It comes after the scene's script.
+    ///
+    /// Allocates nothing once the lists have their size.
+    pub fn direct(&mut self, model: &Model, state: &State, scales: &[JointInput], input: &mut Input) {
+        while let Some((at, _)) = self.keys.get(self.next)
+            && *at <= state.time + 1e-9
+        {
+            let (_, change) = self.keys[self.next].clone();
+            // Keys are checked where they are made; one that asks for a clip that is gone changes nothing.
+            let _ = self.change(model, state, &change);
+            self.next += 1;
+        }
+        if !self.left {
+            return;
+        }
+        self.feel_hits(model, state);
+        let (time, end) = (state.time, state.time + input.dt);
+        if self.fading.as_ref().is_some_and(|(_, until, _)| *until <= time) {
+            self.fading = None;
+        }
+        self.aim(model, time, 0);
+        self.aim(model, end, 1);
+        self.pull(model, (time, end), input);
+        self.carry((time, end), input);
+        if input.joints.len() < model.joints().len() {
+            input.joints.resize(model.joints().len(), JointInput::default());
+        }
+        for (j, joint) in model.joints().iter().enumerate() {
+            let levels = self.levels(joint.child.index(), end);
+            let base = scales.get(j).copied().unwrap_or_default();
+            let own = &mut input.joints[j];
+            own.stiffness_scale = base.stiffness_scale * levels.stiffness;
+            own.damping_scale = base.damping_scale * levels.damping;
+        }
+    }
+
+    /// Targets and strengths of all trackers.
+    fn pull(&self, model: &Model, (start, end): (f64, f64), input: &mut Input) {
+        let dt = end - start;
+        input.targets.resize(model.trackers().len(), None);
+        input.strengths.clear();
+        input.strengths.resize(model.trackers().len(), 1.0);
+        for (k, tracker) in model.trackers().iter().enumerate() {
+            let b = tracker.body.index();
+            let levels = self.levels(b, end);
+            let own = self.parts[b].tracker == Some(k);
+            let (target, strength) = (&mut input.targets[k], &mut input.strengths[k]);
+            if !(own && self.held[b].aim != Aim::Script) {
+                *strength = levels.script;
+            } else {
+                // A tracker that the script has too goes over from its target at once: it is one spring.
+                *strength = levels.pull + if target.is_some() { levels.script } else { 0.0 };
+                let moved = self.moved(b, end, dt);
+                let lever = moved.pose.rotation * tracker.point;
+                *target = Some(Target {
+                    pose: Pose::new(moved.pose.rotation, moved.pose.translation + lever),
+                    velocity: Twist::new(moved.velocity.at(lever), moved.velocity.angular),
+                });
+            }
+            if *strength <= 0.0 {
+                (*target, *strength) = (None, 1.0);
+            }
+        }
+    }
+
+    /// The forces that carry the bodies, in the middle of the step; the script's in proportion.
+    fn carry(&self, (start, end): (f64, f64), input: &mut Input) {
+        let middle = 0.5 * (start + end);
+        let gravity = input.gravity;
+        for (body, wrench) in input.wrenches.iter_mut().take(self.script_wrenches) {
+            let share = self.levels(body.index(), end).script;
+            *wrench = Wrench::new(wrench.force * share, wrench.torque * share);
+        }
+        let first = self.script_wrenches;
+        let carries = (0..self.held.len()).any(|b| self.levels(b, end).carry > 0.0);
+        if !carries && input.wrenches.len() < first + self.held.len() {
+            return;
+        }
+        input.wrenches.resize(input.wrenches.len().max(first + self.held.len()), (BodyId(0), Wrench::ZERO));
+        for b in 0..self.held.len() {
+            let (carry, Part { mass, inertia, .. }) = (self.levels(b, end).carry, self.parts[b]);
+            let wrench = if carry > 0.0 {
+                let needed = needs(self.accelerated(b, middle), mass, inertia, gravity);
+                Wrench::new(needed.force * carry, needed.torque * carry)
+            } else {
+                Wrench::ZERO
+            };
+            input.wrenches[first + b] = (BodyId(b as u32), wrench);
+        }
+    }
+
+    /// Whether the target of a body that follows is between two poses at a time.
+    fn is_between(&self, b: usize, time: f64) -> bool {
+        let turning = |play: &Play| play.turning_round(play.place(time)).is_some();
+        self.held[b].share(time) < 1.0 || self.fading.is_some() || self.clip.as_ref().is_some_and(turning)
+    }
+
+    /// Where the target of a body is at the end of a step.
+    fn moved(&self, b: usize, end: f64, dt: f64) -> Moved {
+        let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
+        match (self.held[b].aim, &self.clip) {
+            (Aim::Clip, Some(clip)) if !self.is_between(b, end) => clip.at(end, b),
+            (Aim::Clip, Some(_)) => {
+                let (before, pose) = (self.poses[0][b], self.poses[1][b]);
+                let linear = (pose.translation - before.translation) / dt;
+                let angular = turn(before.rotation, pose.rotation) / dt;
+                Moved { velocity: Twist::new(linear, angular), ..still(pose) }
+            }
+            _ => still(self.held[b].pose),
+        }
+    }
+
+    /// How the target of a body is accelerated: that of the clip, and what the blend adds, `s″ (p − p₀) + 2 s′ v + s a`.
+    fn accelerated(&self, b: usize, time: f64) -> Moved {
+        let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
+        let held = &self.held[b];
+        let (Aim::Clip, Some(clip)) = (held.aim, &self.clip) else { return still(held.pose) };
+        let mut moved = clip.at(time, b);
+        if self.fading.is_some() || clip.turning_round(clip.place(time)).is_some() {
+            // Between two clips the springs do it.
+            moved.acceleration = Twist::ZERO;
+        }
+        let [s, rate, bend] = held.shares(time);
+        if s < 1.0 {
+            let way = moved.pose.translation - held.pose.translation;
+            let round = turn(held.pose.rotation, moved.pose.rotation);
+            let sum = |way: DVec3, v: DVec3, a: DVec3| way * bend + v * (2.0 * rate) + a * s;
+            moved.acceleration = Twist::new(
+                sum(way, moved.velocity.linear, moved.acceleration.linear),
+                sum(round, moved.velocity.angular, moved.acceleration.angular),
+            );
+            moved.velocity = Twist::ZERO;
+        }
+        moved
+    }
+
+    /// The targets of all bodies that follow, at a time, joints closed.
+    fn aim(&mut self, model: &Model, time: f64, which: usize) {
+        let Some(clip) = &self.clip else { return };
+        let mut poses = std::mem::take(&mut self.poses[which]);
+        for (b, pose) in poses.iter_mut().enumerate() {
+            *pose = clip.at(time, b).pose;
+        }
+        // Blends are of relative poses: a limb keeps its length on its way.
+        if let Some((before, until, fade)) = &self.fading {
+            let share = ease(1.0 - (until - time) / fade);
+            mix(model, |b| before.at(time, b).pose, |_| Some(share), &mut poses);
+        } else if let Some(share) = clip.turning_round(clip.place(time)) {
+            let last = clip.motion.frame(clip.motion.frames() - 1);
+            mix(model, |b| last[b], |_| Some(ease(share)), &mut poses);
+        }
+        let held = &self.held;
+        let together = |b: usize| (held[b].aim == Aim::Clip).then(|| held[b].share(time));
+        if held.iter().any(|held| held.aim == Aim::Clip && held.share(time) < 1.0) {
+            mix(model, |b| held[b].pose, together, &mut poses);
+        }
+        self.poses[which] = poses;
+    }
+
+    /// Notes which bodies were struck in the last step by others that move.
+    fn feel_hits(&mut self, model: &Model, state: &State) {
+        let Some(hits) = self.hits else { return };
+        let topology = model.topology();
+        let root = |body: BodyId| {
+            let mut node = topology.node_of[body.index()];
+            while topology.nodes[node].parent > 0 {
+                node = topology.nodes[node].parent - 1;
+            }
+            node
+        };
+        for contact in &state.contacts {
+            let Some((a, b)) = contact.key.bodies(model) else { continue };
+            let impulse = 0.5 * (contact.first + contact.second).length() * state.last_dt;
+            if root(a) == root(b) || impulse < hits.impulse {
+                continue;
+            }
+            for body in [a, b] {
+                // The limb from the joint above what was struck.
+                let struck = topology.node_of[body.index()];
+                let above = topology.nodes[struck].parent;
+                let first = if above > 0 { above - 1 } else { struck };
+                let below = struck..struck + topology.nodes[struck].subtree;
+                for node in below.chain([first]) {
+                    let held = &mut self.held[topology.nodes[node].body.index()];
+                    // A limb that is down already is not taken up to be struck again.
+                    if state.time - held.struck > HIT_TIME {
+                        held.struck = state.time - HIT_TIME * (1.0 - left(state.time - held.struck, hits.recovery));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Held {
+    /// How much of the change is done.
+    fn share(&self, time: f64) -> f64 {
+        self.shares(time)[0]
+    }
+
+    /// The same with its rate and the rate of that.
+    fn shares(&self, time: f64) -> [f64; 3] {
+        let x = (time - self.begun) / self.blend;
+        if self.blend <= 0.0 || x >= 1.0 {
+            return [1.0, 0.0, 0.0];
+        }
+        let x = x.max(0.0);
+        [ease(x), 6.0 * x * (1.0 - x) / self.blend, (6.0 - 12.0 * x) / (self.blend * self.blend)]
+    }
+}
+
+/// `3x² − 2x³`: from 0 to 1 with no rate at both ends.
+fn ease(x: f64) -> f64 {
+    let x = x.clamp(0.0, 1.0);
+    x * x * (3.0 - 2.0 * x)
+}
+
+/// The strength that a limb has so long after a blow.
+fn left(since: f64, recovery: f64) -> f64 {
+    if since < HIT_TIME { 1.0 - since.max(0.0) / HIT_TIME } else { ease((since - HIT_TIME) / recovery.max(1e-9)) }
+}
+
+fn check_time(what: &str, time: f64) -> Result<(), ToneError> {
+    if (0.0..=60.0).contains(&time) {
+        return Ok(());
+    }
+    Err(ToneError::Value { what: format!("the {what} takes {time} s: give 0 to 60 s") })
+}
+
+/// The rotation vector from one orientation to another, world axes, the shorter way.
+pub(crate) fn turn(from: DQuat, to: DQuat) -> DVec3 {
+    short(to * from.conjugate())
+}
+
+fn short(q: DQuat) -> DVec3 {
+    rotation::log(if q.w < 0.0 { -q } else { q })
+}
+
+/// What a motion needs besides what joints give: `F = m (a − g)`, `τ = I α + ω × I ω`.
+pub(crate) fn needs(moved: Moved, mass: f64, inertia: DMat3, gravity: DVec3) -> Wrench {
+    let inertia = rotation::turned_inertia(moved.pose.rotation, inertia);
+    let (omega, alpha) = (moved.velocity.angular, moved.acceleration.angular);
+    let force = (moved.acceleration.linear - gravity) * mass;
+    Wrench::new(force, inertia * alpha + omega.cross(inertia * omega))
+}
+
+/// Brings `poses` back towards others, body by body: of a share s each is `(1 − s)` of the way to its other pose. A body whose parent has the same
+/// share is blended against it, by the rotation vector of its joint from the joint's own zero: that way no joint goes round through
+/// its limits. Others are blended in the world, the shorter way. Bodies without a share stay.
+fn mix(model: &Model, from: impl Fn(usize) -> Pose, share: impl Fn(usize) -> Option<f64>, poses: &mut [Pose]) {
+    let topology = model.topology();
+    // From the leaves in, so that a parent is still as the clip has it when its children's relative poses are taken; the
+    // relative pose takes the body's own place until the sweep out.
+    let link = |k: usize| {
+        let node = &topology.nodes[k];
+        let joint = model.joint(node.joint?);
+        let parent = node.parent.checked_sub(1).map(|p| topology.nodes[p].body.index());
+        let (own, above) = if node.flipped {
+            (joint.parent_from_joint, joint.child_from_joint)
+        } else {
+            (joint.child_from_joint, joint.parent_from_joint)
+        };
+        Some((parent, own, above))
+    };
+    let linked = |k: usize| {
+        let b = topology.nodes[k].body.index();
+        let (parent, own, above) = link(k)?;
+        let same = match parent {
+            Some(p) => share(p).is_some() && share(p) == share(b),
+            None => share(b).is_some(),
+        };
+        same.then_some((parent, own, above))
+    };
+    for k in (0..topology.nodes.len()).rev() {
+        let b = topology.nodes[k].body.index();
+        let Some(s) = share(b) else { continue };
+        poses[b] = match linked(k) {
+            Some((parent, own, above)) => {
+                let relative = |parent: Pose, body: Pose| parent.then(above).inverse().then(body.then(own));
+                let (p0, p1) = parent.map_or((Pose::IDENTITY, Pose::IDENTITY), |p| (from(p), poses[p]));
+                let (r0, r1) = (relative(p0, from(b)), relative(p1, poses[b]));
+                let phi = short(r0.rotation).lerp(short(r1.rotation), s);
+                Pose::new(rotation::exp(phi), r0.translation.lerp(r1.translation, s))
+            }
+            None => {
+                let (a, z) = (from(b), poses[b]);
+                let rotation = rotation::exp(turn(a.rotation, z.rotation) * s) * a.rotation;
+                Pose::new(rotation, a.translation.lerp(z.translation, s))
+            }
+        };
+    }
+    for k in 0..topology.nodes.len() {
+        let b = topology.nodes[k].body.index();
+        if let Some((parent, own, above)) = linked(k) {
+            let parent = parent.map_or(Pose::IDENTITY, |p| poses[p]);
+            poses[b] = parent.then(above).then(poses[b]).then(own.inverse());
+        }
+    }
+}
+
+/// What is constant of the bodies: their first trackers, masses, and the springs of loose and limp joints.
+fn parts(model: &Model) -> Vec<Part> {
+    let mut trackers = vec![None; model.bodies().len()];
+    for (k, tracker) in model.trackers().iter().enumerate() {
+        trackers[tracker.body.index()].get_or_insert(k);
+    }
+    let own = |b: usize| {
+        let body = &model.bodies()[b];
+        let free = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
+        let node = model.topology().node_of[b];
+        let (loose, limp) = model.topology().nodes[node].joint.map_or(((1.0, 1.0), 1.0), |j| slack(model, node, j));
+        Part {
+            tracker: trackers[b],
+            mass: body.mass,
+            inertia: body.inertia,
+            loose: Levels { stiffness: loose.0, damping: loose.1, ..free },
+            limp: Levels { damping: limp, ..free },
+        }
+    };
+    (0..model.bodies().len()).map(own).collect()
+}
+
+/// Scales of the spring and the damper of a joint when what hangs on it is loose, and of the damper when it is limp. They are never above 1:
+/// what a file makes softer stays so.
+fn slack(model: &Model, node: usize, joint: JointId) -> ((f64, f64), f64) {
+    let topology = model.topology();
+    let joint = model.joint(joint);
+    let at = model.body(joint.child).start.then(joint.child_from_joint);
+    let below = node..node + topology.nodes[node].subtree;
+    let bodies = || below.clone().map(|k| model.body(topology.nodes[k].body));
+    let mass: f64 = bodies().map(|body| body.mass).sum();
+    let lever = bodies().map(|body| (body.start.translation - at.translation) * body.mass).sum::<DVec3>() / mass;
+    let inertia = bodies().fold(DMat3::ZERO, |sum, body| {
+        let r = body.start.translation - at.translation;
+        let far = DMat3::from_diagonal(DVec3::splat(r.length_squared())) - rotation::outer(r, r);
+        sum + rotation::turned_inertia(body.start.rotation, body.inertia) + far * body.mass
+    });
+    let (load, moment) = match joint.mask.rotation() {
+        RotationKind::Axis(i) => {
+            let axis = at.rotation * DVec3::AXES[i];
+            (mass * GRAVITY * lever.reject_from_normalized(axis).length(), axis.dot(inertia * axis))
+        }
+        _ => (mass * GRAVITY * lever.length(), singular::eigen(inertia).0.max_element()),
+    };
+    let spring = joint.rotation_spring;
+    let share = |wanted: f64, has: f64| if has > 0.0 { (wanted / has).min(1.0) } else { 1.0 };
+    // k = load / sag, c = 2 ζ √(k I); of a pendulum k = load
+    let stiffness = share(load / LOOSE_SAG, spring.stiffness);
+    let loose = share(2.0 * LOOSE_RATIO * (load / LOOSE_SAG * moment).sqrt(), spring.damping);
+    let limp = share(2.0 * LIMP_RATIO * (load * moment).sqrt(), spring.damping);
+    ((stiffness, loose), limp)
+}
