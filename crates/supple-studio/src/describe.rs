@@ -2,9 +2,13 @@
 
 use crate::protocol::{PROTOCOL, json};
 use serde::Serialize;
+use std::sync::Arc;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
-use supple::{Flesh, Joint, Model, Obstacle, ObstacleShape, Pose, PoseMap, Range, Scene, Shape, Skin, Solver, Stage};
+use supple::{
+    Ending, Flesh, Joint, Model, Motion, Obstacle, ObstacleShape, Pose, PoseMap, Range, Scene, Shape, Skin, Solver,
+    Stage,
+};
 use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
 
 #[derive(Serialize)]
@@ -34,6 +38,8 @@ struct Description<'a> {
     notes: Vec<NoteLine<'a>>,
     /// By body: the bone of a character, with what may be changed of it; empty when the scene is none.
     bones: Vec<BoneTold>,
+    /// Clips of the file.
+    clips: Vec<ClipLine<'a>>,
     scenes: Vec<SceneLine>,
     solvers: Vec<SolverLine>,
     /// Names of the stages whose times a frame tells.
@@ -113,6 +119,14 @@ struct ObstacleLine<'a> {
 }
 
 #[derive(Serialize)]
+struct ClipLine<'a> {
+    name: &'a str,
+    seconds: f64,
+    /// Whether it ends as it begins.
+    repeats: bool,
+}
+
+#[derive(Serialize)]
 struct SceneLine {
     name: &'static str,
     parameters: &'static str,
@@ -138,6 +152,8 @@ struct SolverLine {
 pub(crate) struct Dress {
     pub(crate) meshes: Vec<DrawnMesh>,
     pub(crate) notes: Vec<Note>,
+    /// Motions of the file.
+    pub(crate) clips: Vec<Arc<Motion>>,
     /// The character, whose bones may be changed.
     pub(crate) character: Option<Character>,
     /// Tells the character's file from others.
@@ -359,6 +375,7 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         skin: model.skin().map(carried),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
+        clips: dress.clips.iter().map(|c| clip(c)).collect(),
         scenes: scenes.collect(),
         solvers: Solver::choices()
             .iter()
@@ -366,6 +383,10 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
             .collect(),
         stages: Stage::ALL.iter().map(|stage| stage.name()).collect(),
     })
+}
+
+fn clip(clip: &Motion) -> ClipLine<'_> {
+    ClipLine { name: clip.name(), seconds: clip.seconds(), repeats: clip.ending() == Ending::Repeat }
 }
 
 /// The height of the first obstacle that is a level half-space.

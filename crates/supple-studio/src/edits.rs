@@ -4,7 +4,7 @@
 //! of it, where the next live step would begin. An edit at a recorded step began a take of its own; undoing it removes that take and goes back.
 
 use crate::protocol::Change;
-use crate::simulation::Pin;
+use crate::simulation::{Event, Pin};
 use std::time::{Duration, Instant};
 
 /// So many edits can be undone.
@@ -42,6 +42,8 @@ pub(crate) enum What {
     Set { before: Change, after: Change },
     /// Where a body was held, and is.
     Pin { body: u32, before: Option<Pin>, after: Option<Pin> },
+    /// Marks of the take: what stood there, what stands there, the step, and what brings it back once steps were done with it.
+    Marks { step: u64, before: Vec<(u64, String)>, after: Vec<(u64, String)>, back: Vec<Event> },
     /// A name of a take.
     Rename { before: String, after: String },
     /// Takes were removed while one was at this take and step.

@@ -1,6 +1,7 @@
 //! The text messages, as JSON. `docs/protocol.md` tells them to the authors of clients.
 
 use crate::control::{ControlChange, ControlTold, LevelTold};
+use crate::simulation::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use supple::Contacts;
@@ -76,6 +77,48 @@ pub(crate) enum Request {
     Targets { poses: BTreeMap<String, Option<TargetPose>> },
     /// Steer the scene by its controls, each from -1 to 1; null gives them back to the scene.
     Steer { values: Option<Vec<f64>> },
+    /// Change how bodies hold themselves; none named: all. At a later step, as a key, or now.
+    State {
+        #[serde(default)]
+        bodies: Vec<u32>,
+        state: String,
+        /// From 0, as loose, to 1.
+        #[serde(default = "unit")]
+        strength: f64,
+        /// How long the change takes \[s\].
+        #[serde(default)]
+        blend: f64,
+        #[serde(default)]
+        at: Option<u64>,
+    },
+    /// Begin anew in the first pose of a clip; with a fade \[s\], go over to it from where it is; without a clip, its speed and
+    /// whether it goes round.
+    Clip {
+        #[serde(default)]
+        clip: Option<String>,
+        #[serde(default)]
+        fade: Option<f64>,
+        #[serde(default)]
+        speed: Option<f64>,
+        #[serde(default)]
+        again: Option<bool>,
+        #[serde(default)]
+        at: Option<u64>,
+    },
+    /// From which impulse on a blow makes a limb loose \[N·s\], and how long it takes to recover \[s\]; null: never.
+    Hits {
+        hits: Option<[f64; 2]>,
+        #[serde(default)]
+        at: Option<u64>,
+    },
+    /// Name a step.
+    Mark {
+        name: String,
+        #[serde(default)]
+        at: Option<u64>,
+    },
+    /// Remove a mark by its number.
+    Unmark { mark: usize },
     /// Open a built-in scene.
     Open { scene: String },
     /// Change a bone of the character: its model is made anew, in the present pose.
@@ -113,7 +156,10 @@ impl Request {
     /// Whether it adds something to the present takes that only a person or a device could do again. A changed bone makes a scene of its own, and
     /// undoing may lead to another one.
     pub(crate) fn is_by_hand(&self) -> bool {
-        use Request::{Delete, Drag, Grab, Key, Pin, Poke, Rename, Set, Steer, TargetPose, Targets, Unkey};
+        use Request::{
+            Clip, Delete, Drag, Grab, Hits, Key, Mark, Pin, Poke, Rename, Set, State, Steer, TargetPose, Targets,
+        };
+        use Request::{Unkey, Unmark};
         matches!(
             self,
             Delete { .. }
@@ -128,6 +174,11 @@ impl Request {
                 | Set(_)
                 | Steer { .. }
                 | Targets { .. }
+                | State { .. }
+                | Clip { fade: Some(_), .. }
+                | Hits { .. }
+                | Mark { .. }
+                | Unmark { .. }
         )
     }
 }
@@ -298,6 +349,10 @@ pub(crate) struct Status<'a> {
     pub(crate) journals: Vec<JournalLine<'a>>,
     /// What the doctor says of the model that a file gave; null while it is being examined, and for other scenes.
     pub(crate) doctor: Option<DoctorLine<'a>>,
+    /// How the bodies hold themselves, and the clip they follow.
+    pub(crate) tones: TonesTold,
+    /// What is marked in the take's history, and keyed after it.
+    pub(crate) marks: Vec<MarkLine>,
     /// Bytes held by the takes.
     pub(crate) bytes: usize,
     /// How far what was simulated is to be trusted, `good`, `degraded` or `failed`, and why no further.
@@ -305,6 +360,38 @@ pub(crate) struct Status<'a> {
     pub(crate) reasons: Vec<String>,
     /// The last thing that everyone should know.
     pub(crate) notice: Option<&'a Notice>,
+}
+
+/// How the bodies hold themselves.
+#[derive(Debug, Serialize)]
+pub(crate) struct TonesTold {
+    /// By body: `posed`, `follow`, `loose`, `limp`, or `scene` where the scene's own script moves it.
+    pub(crate) bodies: Vec<&'static str>,
+    /// By body, from 0 to 1.
+    pub(crate) strengths: Vec<f64>,
+    /// The part of the mass that forces from outside hold up.
+    pub(crate) carried: f64,
+    pub(crate) clip: Option<ClipTold>,
+    /// Impulse and recovery, where blows are answered.
+    pub(crate) hits: Option<[f64; 2]>,
+}
+
+/// The clip that is followed: at time `begun` it shows its place `from`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ClipTold {
+    pub(crate) name: String,
+    pub(crate) begun: f64,
+    pub(crate) from: f64,
+    pub(crate) speed: f64,
+    pub(crate) again: bool,
+    pub(crate) seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MarkLine {
+    pub(crate) step: u64,
+    /// What it tells; null when another program wrote it.
+    pub(crate) what: Option<Event>,
 }
 
 /// What the doctor says.

@@ -10,6 +10,7 @@ mod shares;
 mod takes;
 #[cfg(test)]
 mod tests;
+mod tones;
 
 use crate::control::LevelTold;
 use crate::describe::{Dress, describe};
@@ -39,12 +40,13 @@ use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::{
     BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Quality, Reduced, Report, Run, Scene, Solver,
-    StepError, TakeError, Target, Timeline, Twist, Watch, Work, measure, step,
+    StepError, TakeError, Target, Timeline, Tones, Twist, Watch, Work, measure, step,
 };
 use supple_assets::doctor::Diagnosis;
 use supple_assets::{BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, TakesFrom};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
+pub(crate) use tones::Event;
 
 /// The largest scene that the page is asked to draw.
 pub const MAX_BODIES: usize = 20_000;
@@ -86,9 +88,9 @@ impl Opening {
 
     /// The scene of a file at its start.
     pub fn of_file(made: Made) -> Opening {
-        let Made { recipe, imported: Imported { scene, meshes, notes, .. }, character } = made;
+        let Made { recipe, imported: Imported { scene, meshes, notes, clips, .. }, character } = made;
         let fingerprint = character.as_ref().map(Character::fingerprint);
-        Opening { scene, dress: Dress { meshes, notes, character, fingerprint }, recipe, takes: None }
+        Opening { scene, dress: Dress { meshes, notes, clips, character, fingerprint }, recipe, takes: None }
     }
 
     /// Takes of the scene.
@@ -385,6 +387,11 @@ struct Stage {
     /// Whether trackers pull at all; when not, the character is released.
     hold: bool,
     held: Vec<Option<Target>>,
+    /// How the bodies hold themselves, and how many marks of the take's history have acted on that.
+    tones: Tones,
+    heard: usize,
+    /// The part of the character that is carried, as last told.
+    carried_told: f64,
     /// Targets that clients stream in, by tracker.
     tracked: BTreeMap<usize, Target>,
     /// What a person steers the scene by; `None`: its script does.
@@ -577,6 +584,12 @@ impl Simulation {
             }
         }
         let look = self.stage.now.step.is_multiple_of(64); // adding up the snapshots takes a while
+        if self.stage.now.step.is_multiple_of(8) {
+            let carried = self.stage.tones_told().carried;
+            if (carried - self.stage.carried_told).abs() > 0.01 {
+                self.publish_status();
+            }
+        }
         if look {
             self.tell_quality();
         }
@@ -790,6 +803,28 @@ impl Simulation {
             }
             Request::Pin { body, on, level } => self.stage.pin(body, on, level)?,
             Request::Steer { values } => return self.stage.steer(values),
+            Request::State { bodies, state, strength, blend, at } => {
+                self.stage.change_tone(bodies, &state, (strength, blend), at)?;
+            }
+            Request::Clip { clip: None, fade: None, speed, again, at: None } => self.stage.pace_clip(speed, again)?,
+            Request::Clip { clip: Some(name), fade: None, speed: None, again: None, at: None } => {
+                self.cut_to_clip(&name)?;
+            }
+            Request::Clip { clip: Some(name), fade: Some(fade), speed: None, again: None, at } => {
+                self.stage.play_clip(&name, fade, at)?;
+            }
+            Request::Clip { .. } => {
+                return bad("give a clip, with a fade to go over to it; or a speed and whether it goes round".into());
+            }
+            Request::Hits { hits, at } => {
+                let event = hits.map_or(Event::NoHits, |[impulse, recovery]| Event::Hits { impulse, recovery });
+                self.stage.mark(&[event], at, "answer to blows".into())?;
+            }
+            Request::Mark { name, at } => {
+                let name = name.trim().to_owned();
+                self.stage.mark(&[Event::Marker { name }], at, "mark".into())?;
+            }
+            Request::Unmark { mark } => self.stage.unmark(mark)?,
             Request::Targets { poses } => {
                 self.stage.track(poses)?;
                 return Ok(Told::Nothing);
@@ -805,6 +840,7 @@ impl Simulation {
     }
 
     fn publish_status(&mut self) {
+        self.stage.carried_told = self.stage.tones_told().carried;
         let stage = &self.stage;
         let takes = stage.timeline.takes().iter().map(|take| {
             (!take.is_removed()).then(|| TakeLine {
@@ -835,6 +871,8 @@ impl Simulation {
             journals: self.journals_told(),
             doctor: self.doctor_told(),
             bytes: stage.timeline.bytes(),
+            tones: stage.tones_told(),
+            marks: stage.marks_told(),
             quality: quality.grade.word(),
             reasons: quality.words(),
             notice: self.notice.as_ref(),
@@ -961,6 +999,9 @@ impl Stage {
             script: true,
             hold: true,
             held: Vec::new(),
+            tones: scene.tones(),
+            heard: 0,
+            carried_told: 1.0,
             tracked: BTreeMap::new(),
             steering: None,
             pins: BTreeMap::new(),
@@ -1121,12 +1162,24 @@ impl Stage {
         if !scripted {
             self.go_over();
         }
+        self.heed_marks();
+        let Stage { tones, now, settings, scene, .. } = self;
+        let asked = self.heard > 0 || self.script;
+        if asked {
+            tones.direct(&scene.model, &now.state, &settings.joints, &mut now.input);
+        }
         let input = &mut self.now.input;
         if let Some(values) = &self.steering {
             self.scene.steer(values, input);
         }
         if !self.hold {
+            // What carries ends with what holds: nothing is left that would float.
             input.targets.fill(None);
+            input.strengths.clear();
+            if self.tones.clip().is_some() {
+                input.wrenches.clear();
+                input.joints.clone_from(&self.settings.joints);
+            }
         }
         for (&tracker, &target) in &self.tracked {
             if input.targets.len() <= tracker {

@@ -38,7 +38,7 @@ const LOOP_TIME: f64 = 0.25;
 /// What a body does of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// It holds its pose: the one it had when the tone began, or that of the scene. Carried.
+    /// It holds its pose: the one it had when the tone began, or that of the model's start. Carried.
     Posed,
     /// It follows its clip. Carried.
     Follow,
@@ -80,6 +80,8 @@ pub struct Change {
     pub bodies: Vec<BodyId>,
     /// What they do from then on.
     pub tone: Tone,
+    /// Of posed: whether it goes to the pose of the model's start, rather than staying in the one it has.
+    pub start: bool,
     /// From 0, as loose, to 1; of posed and follow.
     pub strength: f64,
     /// How long the change takes \[s\].
@@ -89,7 +91,7 @@ pub struct Change {
 impl Change {
     /// All bodies, at full strength.
     pub fn to(tone: Tone, blend: f64) -> Change {
-        Change { bodies: Vec::new(), tone, strength: 1.0, blend }
+        Change { bodies: Vec::new(), tone, start: false, strength: 1.0, blend }
     }
 }
 
@@ -106,7 +108,9 @@ pub enum ToneError {
     #[error("there is no clip to follow: choose a clip first [tone/clip]")]
     NoClip,
     /// A body has no tracker.
-    #[error("\"{body}\" has no tracker to be carried by: it can be loose or limp, or move as its scene does [tone/tracker]")]
+    #[error(
+        "\"{body}\" has no tracker to be carried by: it can be loose or limp, or move as its scene does [tone/tracker]"
+    )]
     NoTracker {
         /// Its name.
         body: String,
@@ -239,13 +243,41 @@ struct Held {
     strength: f64,
     /// What acted on it when the tone began.
     before: Levels,
-    /// When it began, and how long the change takes \[s\].
-    begun: f64,
-    blend: f64,
-    /// Where the body was then.
+    /// When it began, and how long the change takes.
+    change: Span,
+    /// When the target began to move from where the body was then, and how long that takes. What is let go keeps its target while it fades.
+    way: Span,
+    /// Where the body was then, and where it goes when it is posed.
     pose: Pose,
+    goal: Pose,
     /// When it was last struck \[s\].
     struck: f64,
+}
+
+/// A time with a beginning and a length \[s\].
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    begun: f64,
+    length: f64,
+}
+
+impl Span {
+    const OVER: Span = Span { begun: f64::NEG_INFINITY, length: 0.0 };
+
+    /// How much of it is over.
+    fn share(&self, time: f64) -> f64 {
+        self.shares(time)[0]
+    }
+
+    /// The same with its rate and the rate of that.
+    fn shares(&self, time: f64) -> [f64; 3] {
+        let x = (time - self.begun) / self.length;
+        if self.length <= 0.0 || x >= 1.0 {
+            return [1.0, 0.0, 0.0];
+        }
+        let x = x.max(0.0);
+        [ease(x), 6.0 * x * (1.0 - x) / self.length, (6.0 - 12.0 * x) / (self.length * self.length)]
+    }
 }
 
 /// What is constant of a body.
@@ -286,9 +318,10 @@ impl Tones {
             aim: Aim::Script,
             strength: 1.0,
             before: Levels::SCRIPT,
-            begun: f64::NEG_INFINITY,
-            blend: 0.0,
+            change: Span::OVER,
+            way: Span::OVER,
             pose: Pose::IDENTITY,
+            goal: Pose::IDENTITY,
             struck: f64::NEG_INFINITY,
         };
         let bodies = model.bodies().len();
@@ -328,6 +361,11 @@ impl Tones {
         self
     }
 
+    /// Whether it says anything: until a tone is changed or a clip followed, the input is left alone.
+    pub fn is_active(&self) -> bool {
+        self.left
+    }
+
     /// What a body does of its own.
     pub fn tone(&self, body: BodyId) -> Tone {
         self.held[body.index()].tone
@@ -345,7 +383,7 @@ impl Tones {
 
     /// How much of the change to its tone is done, from 0 to 1.
     pub fn blended(&self, body: BodyId, time: f64) -> f64 {
-        self.held[body.index()].share(time)
+        self.held[body.index()].change.share(time)
     }
 
     /// The part of the whole mass that forces from outside hold up, from 0 to 1.
@@ -381,7 +419,7 @@ impl Tones {
 
     /// Changes the tone of bodies from the present state on.
     pub fn change(&mut self, model: &Model, state: &State, change: &Change) -> Result<(), ToneError> {
-        let Change { bodies, tone, strength, blend } = change;
+        let Change { bodies, tone, start, strength, blend } = change;
         if !(0.0..=1.0).contains(strength) {
             return Err(ToneError::Value { what: format!("the strength is {strength}: give 0 to 1") });
         }
@@ -411,9 +449,11 @@ impl Tones {
                 Tone::Loose | Tone::Limp => held.aim,
             };
             (held.tone, held.strength, held.before) = (*tone, *strength, before);
-            (held.begun, held.blend) = (state.time, *blend);
+            held.change = Span { begun: state.time, length: *blend };
             if tone.is_carried() {
+                held.way = held.change;
                 held.pose = state.bodies[b].pose();
+                held.goal = if *start { model.bodies()[b].start } else { held.pose };
             }
         }
         self.left = true;
@@ -427,7 +467,7 @@ impl Tones {
             let before = self.levels(b, time);
             let held = &mut self.held[b];
             (held.tone, held.aim, held.strength, held.before) = (Tone::Posed, Aim::Script, 1.0, before);
-            (held.begun, held.blend) = (time, blend);
+            held.change = Span { begun: time, length: blend };
         }
         Ok(())
     }
@@ -442,7 +482,7 @@ impl Tones {
             _ => Levels::CARRIED,
         };
         let asked = if held.tone.is_carried() { part.loose.towards(full, held.strength) } else { full };
-        let levels = held.before.towards(asked, held.share(time));
+        let levels = held.before.towards(asked, held.change.share(time));
         match self.hits {
             Some(hits) if held.tone.is_carried() => part.loose.towards(levels, left(time - held.struck, hits.recovery)),
             _ => levels,
@@ -544,7 +584,8 @@ impl Tones {
     /// Whether the target of a body that follows is between two poses at a time.
     fn is_between(&self, b: usize, time: f64) -> bool {
         let turning = |play: &Play| play.turning_round(play.place(time)).is_some();
-        self.held[b].share(time) < 1.0 || self.fading.is_some() || self.clip.as_ref().is_some_and(turning)
+        let clip = || self.fading.is_some() || self.clip.as_ref().is_some_and(turning);
+        self.held[b].way.share(time) < 1.0 || (self.held[b].aim == Aim::Clip && clip())
     }
 
     /// Where the target of a body is at the end of a step.
@@ -552,13 +593,13 @@ impl Tones {
         let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
         match (self.held[b].aim, &self.clip) {
             (Aim::Clip, Some(clip)) if !self.is_between(b, end) => clip.at(end, b),
-            (Aim::Clip, Some(_)) => {
+            (Aim::Clip | Aim::Pose, _) if self.is_between(b, end) => {
                 let (before, pose) = (self.poses[0][b], self.poses[1][b]);
                 let linear = (pose.translation - before.translation) / dt;
                 let angular = turn(before.rotation, pose.rotation) / dt;
                 Moved { velocity: Twist::new(linear, angular), ..still(pose) }
             }
-            _ => still(self.held[b].pose),
+            _ => still(self.held[b].goal),
         }
     }
 
@@ -566,13 +607,16 @@ impl Tones {
     fn accelerated(&self, b: usize, time: f64) -> Moved {
         let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
         let held = &self.held[b];
-        let (Aim::Clip, Some(clip)) = (held.aim, &self.clip) else { return still(held.pose) };
-        let mut moved = clip.at(time, b);
-        if self.fading.is_some() || clip.turning_round(clip.place(time)).is_some() {
-            // Between two clips the springs do it.
-            moved.acceleration = Twist::ZERO;
-        }
-        let [s, rate, bend] = held.shares(time);
+        let mut moved = match (held.aim, &self.clip) {
+            (Aim::Clip, Some(clip)) => {
+                let between = self.fading.is_some() || clip.turning_round(clip.place(time)).is_some();
+                let moved = clip.at(time, b);
+                // Between two clips the springs do it.
+                if between { still(moved.pose) } else { moved }
+            }
+            _ => still(held.goal),
+        };
+        let [s, rate, bend] = held.way.shares(time);
         if s < 1.0 {
             let way = moved.pose.translation - held.pose.translation;
             let round = turn(held.pose.rotation, moved.pose.rotation);
@@ -586,24 +630,28 @@ impl Tones {
         moved
     }
 
-    /// The targets of all bodies that follow, at a time, joints closed.
+    /// The targets of all bodies that are carried, at a time, joints closed.
     fn aim(&mut self, model: &Model, time: f64, which: usize) {
-        let Some(clip) = &self.clip else { return };
         let mut poses = std::mem::take(&mut self.poses[which]);
-        for (b, pose) in poses.iter_mut().enumerate() {
-            *pose = clip.at(time, b).pose;
-        }
         // Blends are of relative poses: a limb keeps its length on its way.
-        if let Some((before, until, fade)) = &self.fading {
-            let share = ease(1.0 - (until - time) / fade);
-            mix(model, |b| before.at(time, b).pose, |_| Some(share), &mut poses);
-        } else if let Some(share) = clip.turning_round(clip.place(time)) {
-            let last = clip.motion.frame(clip.motion.frames() - 1);
-            mix(model, |b| last[b], |_| Some(ease(share)), &mut poses);
+        if let Some(clip) = &self.clip {
+            for (b, pose) in poses.iter_mut().enumerate() {
+                *pose = clip.at(time, b).pose;
+            }
+            if let Some((before, until, fade)) = &self.fading {
+                let share = ease(1.0 - (until - time) / fade);
+                mix(model, |b| before.at(time, b).pose, |_| Some(share), &mut poses);
+            } else if let Some(share) = clip.turning_round(clip.place(time)) {
+                let last = clip.motion.frame(clip.motion.frames() - 1);
+                mix(model, |b| last[b], |_| Some(ease(share)), &mut poses);
+            }
         }
         let held = &self.held;
-        let together = |b: usize| (held[b].aim == Aim::Clip).then(|| held[b].share(time));
-        if held.iter().any(|held| held.aim == Aim::Clip && held.share(time) < 1.0) {
+        for (pose, held) in poses.iter_mut().zip(held).filter(|(_, held)| held.aim != Aim::Clip) {
+            *pose = held.goal;
+        }
+        let together = |b: usize| (held[b].aim != Aim::Script).then(|| held[b].way.share(time));
+        if held.iter().any(|held| held.aim != Aim::Script && held.way.share(time) < 1.0) {
             mix(model, |b| held[b].pose, together, &mut poses);
         }
         self.poses[which] = poses;
@@ -641,23 +689,6 @@ impl Tones {
                 }
             }
         }
-    }
-}
-
-impl Held {
-    /// How much of the change is done.
-    fn share(&self, time: f64) -> f64 {
-        self.shares(time)[0]
-    }
-
-    /// The same with its rate and the rate of that.
-    fn shares(&self, time: f64) -> [f64; 3] {
-        let x = (time - self.begun) / self.blend;
-        if self.blend <= 0.0 || x >= 1.0 {
-            return [1.0, 0.0, 0.0];
-        }
-        let x = x.max(0.0);
-        [ease(x), 6.0 * x * (1.0 - x) / self.blend, (6.0 - 12.0 * x) / (self.blend * self.blend)]
     }
 }
 

@@ -5,7 +5,7 @@ use super::Stage;
 use supple::control::Mode;
 use supple::glam::{DQuat, DVec3};
 use supple::solver::assembly::{Budget, Scheme};
-use supple::{Assembly, BodyId, Drag, FleshCoupling, Grip, Input, Scene, Solver, State};
+use supple::{Assembly, BodyId, Drag, FleshCoupling, Grip, Input, JointInput, Scene, Solver, State};
 
 /// Whether this solver poses.
 pub(super) fn poses(solver: Solver) -> bool {
@@ -19,8 +19,11 @@ pub(super) fn moving_solver(scene: &Scene) -> Solver {
 
 /// The state to start a scene from. One that arrives broken is brought together, and that is to be said.
 pub(super) fn start(scene: &Scene) -> (State, Option<String>) {
+    let follows = scene.tones().clip().is_some();
     match scene.assembled_start() {
         Ok((state, None)) => (state, None),
+        // A clip may turn a hinge askew: it begins in the nearest pose that the joints allow, and there is nothing to be done about it.
+        Ok((state, Some(report))) if follows && report.error_after < 1e-6 => (state, None),
         Ok((state, Some(report))) => {
             let text = format!(
                 "The scene starts broken, joints open by up to {:.3} m or rad. They were brought together in {} iterations; \
@@ -101,12 +104,26 @@ impl Stage {
             drags: Vec::new(),
             grips: Vec::new(),
             wrenches: Vec::new(),
+            strengths: Vec::new(),
+            joints: self.joints_without_tones(&input.joints),
             balls: Vec::new(),
             grabs: Vec::new(),
             control: self.control_of(&input.control),
             flesh: if poses(input.solver) { self.scene.input.flesh } else { input.flesh },
             ..input.clone()
         }
+    }
+
+    /// The inputs of joints, with the scales that a person gave them: those of a step have what the tones made of them.
+    fn joints_without_tones(&self, joints: &[JointInput]) -> Vec<JointInput> {
+        if !self.tones.is_active() {
+            return joints.to_vec();
+        }
+        let scaled = |(k, joint): (usize, &JointInput)| {
+            let JointInput { stiffness_scale, damping_scale, .. } = self.settings.joint(k);
+            JointInput { stiffness_scale, damping_scale, ..*joint }
+        };
+        joints.iter().enumerate().map(scaled).collect()
     }
 
     /// Bodies that a recorded posing step pinned: held by their centre of mass, and not by the scene.

@@ -261,6 +261,7 @@ impl Stage {
         self.run = Run::new(&self.scene.model, &self.now.input, &self.now.state);
         self.let_go(|_| true);
         (self.failed, self.culprit) = (false, None);
+        self.recall_tones();
         self.adopt();
         Ok(())
     }
@@ -310,6 +311,7 @@ impl Stage {
             self.show_stored(self.now.step + 1)?;
         }
         if !self.is_replaying() {
+            self.recall_tones();
             self.adopt();
         }
         Ok(match (differs, self.is_replaying()) {
@@ -337,6 +339,7 @@ impl Stage {
         let from = (self.take, self.now.step);
         let name = self.timeline.free_name();
         self.take = self.timeline.fork(Fork { take: from.0, step: from.1 }, name, &self.now);
+        self.recall_tones();
         Ok(Some(Begun { from, removed: Vec::new() }))
     }
 
@@ -427,6 +430,7 @@ impl Stage {
             What::Set { before, .. } => self.apply(before),
             What::Pin { body, before, .. } => self.hold_body(*body, *before),
             What::Rename { before, .. } => self.timeline.rename(edit.take, before),
+            What::Marks { step, before, back, .. } => self.put_marks(edit.take, *step, before, back),
             What::Delete { removed, place } => {
                 self.timeline.restore(removed);
                 self.seek(place.0, place.1)?;
@@ -452,6 +456,7 @@ impl Stage {
             What::Set { after, .. } => self.apply(after),
             What::Pin { body, after, .. } => self.hold_body(*body, *after),
             What::Rename { after, .. } => self.timeline.rename(edit.take, after),
+            What::Marks { step, after, .. } => self.put_marks(edit.take, *step, after, &[]),
             What::Delete { .. } => {
                 let removed = self.timeline.remove(edit.take).map_err(|error| refused(&error))?;
                 moved = self.leave(&removed)?;
@@ -466,6 +471,7 @@ impl Stage {
         match what {
             What::Set { before, after } => !self.is_keying(before, after),
             What::Pin { .. } => true,
+            What::Marks { back, .. } => !back.is_empty(),
             What::Pull | What::Rename { .. } | What::Delete { .. } => false,
         }
     }

@@ -19,6 +19,7 @@ import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type FileMessage, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { planeAxis, Pull } from "./pull";
 import { SoftView } from "./soft";
+import { States } from "./states";
 import { MOVING_ROOM, Stage, type View } from "./stage";
 import { Takes } from "./takes";
 import { Touch, type Tool } from "./touch";
@@ -90,6 +91,7 @@ const link: Link = new Link({
     panel.setStatus(message);
     takes.setStatus(message);
     direct.setStatus(message);
+    states.setStatus(message);
     greet(message);
     fresh = true;
   },
@@ -120,9 +122,11 @@ const panel: Panel = new Panel({
   },
   chosen() {
     direct.showBone();
+    states.show();
     fresh = true;
   },
   frame: () => frameChosen(),
+  letGo: () => states.letGo(),
   tool: (tool) => take(touch.tool === tool ? "pull" : tool),
   meant: () => hovered ?? panel.chosen,
 }, instruments);
@@ -148,6 +152,14 @@ const direct: Direct = new Direct({
   notify: (text, level) => panel.notify(text, level),
   frame: () => latest,
   chosen: () => panel.chosen,
+});
+
+const states: States = new States({
+  send: (message) => link.send(message),
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
+  chosen: () => panel.chosen,
+  limb: () => panel.limb(),
 });
 
 const touch: Touch = new Touch(canvas, stage, {
@@ -325,6 +337,7 @@ function setScene(message: SceneMessage): void {
   instruments.setScene(message);
   direct.setScene(message);
   panel.setScene(message);
+  states.setScene(message);
   applyLayers();
   if (message.file) void dress(message, message.file, same);
 }
@@ -613,6 +626,7 @@ function tick(): void {
     show(latest);
   }
   takes.tick();
+  states.tick();
   direct.tick();
   showPull();
   showTrouble();

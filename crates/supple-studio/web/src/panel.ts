@@ -21,6 +21,8 @@ export interface PanelEvents {
   chosen(body: number | null): void;
   /** Brings what is chosen into view, where it is now. */
   frame(): void;
+  /** L: the character is let go, or carried back. */
+  letGo(): void;
   /** Takes a tool for the skin, or puts it away. */
   tool(tool: Tool): void;
   /** The body that P means: under the mouse, else the chosen one. */
@@ -74,7 +76,7 @@ export class Panel {
     const menu = element<HTMLSelectElement>("scene");
     const [name, parameters] = split(scene.name);
     menu.replaceChildren(...scene.scenes.map((line) => new Option(line.name, line.name)));
-    if (!scene.scenes.some((line) => line.name === name)) menu.prepend(new Option(scene.name, name)); // a file
+    if (!scene.scenes.some((line) => line.name === name)) menu.prepend(new Option(shortly(scene.name), name)); // a file
     menu.value = name;
     input("parameters").value = parameters;
     this.describeScene();
@@ -86,7 +88,7 @@ export class Panel {
     this.showTree(scene);
     const again = chosen === undefined ? -1 : scene.bodies.findIndex((body) => body.name === chosen);
     this.choose(again < 0 ? null : again);
-    document.title = `${scene.name} · Supple`;
+    document.title = `${shortly(scene.name)} · Supple`;
   }
 
   setStatus(status: StatusMessage): void {
@@ -359,6 +361,17 @@ export class Panel {
     element<HTMLButtonElement>("unpin-all").hidden = !this.status?.pins.length;
   }
 
+  /** The chosen body and all that hang on it. */
+  limb(): number[] {
+    if (this.chosen === null || !this.scene) return [];
+    const limb = new Set([this.chosen]);
+    for (let size = 0; size !== limb.size; ) {
+      size = limb.size;
+      for (const { parent, child } of this.scene.joints) if (parent !== null && limb.has(parent)) limb.add(child);
+    }
+    return [...limb];
+  }
+
   private jointOf(body: number | null): number {
     return this.scene?.joints.findIndex((joint) => joint.child === body) ?? -1;
   }
@@ -592,7 +605,8 @@ export class Panel {
       g: () => this.events.tool("grab"),
       f: () => this.events.frame(),
       h: () => input("hold").click(),
-      l: () => input("hold").click(),
+      l: () => this.events.letGo(),
+      m: () => element("add-mark").click(),
       i: () => element("instruments-button").click(),
       k: () => element("add-key").click(),
       n: () => this.chooseNext(1),
@@ -621,6 +635,11 @@ export class Panel {
     const from = this.chosen ?? (by > 0 ? -1 : 0);
     this.choose((from + by + count) % count);
   }
+}
+
+/** A file without its folders. */
+function shortly(name: string): string {
+  return name.replace(/^.*[\\/](?=[^\\/]*$)/, "");
 }
 
 function split(name: string): [string, string] {

@@ -55,6 +55,8 @@ export interface SceneMessage {
   notes: { code: string; part: string; text: string }[];
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
   bones: Bone[];
+  /** Clips of the file; one that repeats ends as it begins. */
+  clips: { name: string; seconds: number; repeats: boolean }[];
   /** Takes of a scene: the first is its own motion. */
   scenes: { name: string; parameters: string; summary: string; takes?: { name: string; summary: string }[] }[];
   solvers: { name: string; summary: string }[];
@@ -222,6 +224,18 @@ export interface Control {
   landing: { hertz: number; ratio: number };
 }
 
+/** What is marked at a step: a change of state or clip, or a name. */
+export interface Mark {
+  step: number;
+  what:
+    | { mark: "state"; bodies?: number[]; state: string; strength: number; blend: number }
+    | { mark: "clip"; clip: string; from: number; speed: number; again: boolean; fade: number }
+    | { mark: "hits"; impulse: number; recovery: number }
+    | { mark: "no_hits" }
+    | { mark: "marker"; name: string }
+    | null;
+}
+
 export interface StatusMessage {
   type: "status";
   generation: number;
@@ -253,6 +267,17 @@ export interface StatusMessage {
     seconds: number;
     failure: string | null;
   } | null;
+  /** How the bodies hold themselves: `posed`, `follow`, `loose`, `limp`, or `scene` where the scene moves them. */
+  tones: {
+    bodies: string[];
+    strengths: number[];
+    /** The part of the mass that is held up from outside. */
+    carried: number;
+    clip: { name: string; begun: number; from: number; speed: number; again: boolean; seconds: number } | null;
+    /** Impulse [N·s] and recovery [s]. */
+    hits: [number, number] | null;
+  };
+  marks: Mark[];
   pins: number[];
   /** One by one those of the pins. */
   pin_levels: Level[];

@@ -24,6 +24,7 @@ const REMOVED: u8 = 5;
 const RESTORED: u8 = 6;
 const CURRENT: u8 = 7;
 const END: u8 = 8;
+const MARKS: u8 = 9;
 
 /// A take file as read.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +62,7 @@ struct Written {
     /// Its number in the file; `None` while nothing has been written of it.
     number: Option<u32>,
     name: String,
+    marks: Vec<(u64, String)>,
     removed: bool,
     /// Full stretches, and steps of the next.
     stretches: usize,
@@ -102,8 +104,16 @@ impl Writer {
     fn append_take(&mut self, timeline: &Timeline, index: usize, out: &mut Vec<u8>) {
         let take = &timeline.takes[index];
         if index == self.takes.len() {
-            let (name, removed) = (take.name.clone(), false);
-            self.takes.push(Written { number: None, name, removed, stretches: 0, steps: 0, log: 0, poses: 0 });
+            self.takes.push(Written {
+                number: None,
+                name: take.name.clone(),
+                marks: Vec::new(),
+                removed: false,
+                stretches: 0,
+                steps: 0,
+                log: 0,
+                poses: 0,
+            });
         }
         let parent = take.fork.map(|fork| self.takes[fork.take].number.unwrap_or(u32::MAX));
         let written = &mut self.takes[index];
@@ -133,6 +143,17 @@ impl Writer {
             record(out, NAME, |out| {
                 put_u32(out, number);
                 put_text(out, &take.name);
+            });
+        }
+        if written.marks != take.marks {
+            written.marks.clone_from(&take.marks);
+            record(out, MARKS, |out| {
+                put_u32(out, number);
+                put_u32(out, take.marks.len() as u32);
+                for (step, text) in &take.marks {
+                    put_u64(out, *step);
+                    put_text(out, text);
+                }
             });
         }
         // A record of steps ends where its stretch does, with the snapshot that begins the next.
@@ -291,6 +312,18 @@ impl Reader {
             NAME => {
                 let take = self.named(&mut from)?;
                 take.name = from.text()?;
+            }
+            MARKS => {
+                let take = self.named(&mut from)?;
+                let count = from.u32()?;
+                take.marks.clear();
+                for _ in 0..count {
+                    let mark = (from.u64()?, from.text()?);
+                    if mark.0 < take.first() || take.marks.last().is_some_and(|last| last.0 > mark.0) {
+                        return Err(TakeError::damaged("marks are not in order"));
+                    }
+                    take.marks.push(mark);
+                }
             }
             REMOVED => {
                 let take = self.named(&mut from)?;

@@ -193,6 +193,29 @@ impl Timeline {
         self.takes[take].name = name.into();
     }
 
+    /// Gives a take other marks: a step each, and what is told there. Those before the take's own steps belong to the one it left and are passed over.
+    pub fn set_marks(&mut self, take: usize, mut marks: Vec<(u64, String)>) {
+        let take = &mut self.takes[take];
+        marks.retain(|(step, _)| *step >= take.first());
+        marks.sort_by_key(|(step, _)| *step);
+        take.marks = marks;
+    }
+
+    /// The marks in the history of a take, those of the takes it left included, in order.
+    pub fn marks(&self, take: usize) -> Vec<(u64, &str)> {
+        let (mut take, mut until) = (take, u64::MAX);
+        let mut marks = Vec::new();
+        loop {
+            let Take { marks: own, fork, .. } = &self.takes[take];
+            marks.extend(own.iter().filter(|(step, _)| *step < until).map(|(step, text)| (*step, text.as_str())).rev());
+            // What is told at the step of a fork is told of the take that begins there.
+            let Some(fork) = fork else { break };
+            (take, until) = (fork.take, until.min(fork.step));
+        }
+        marks.reverse();
+        marks
+    }
+
     /// Bytes held by all takes, nearly.
     pub fn bytes(&self) -> usize {
         self.takes.iter().map(Take::bytes).sum()

@@ -107,6 +107,8 @@ pub struct Take {
     pub name: String,
     /// Where it left another take; `None` for the first.
     pub fork: Option<Fork>,
+    /// Steps at which something is told, in order; what the texts mean is their writer's matter.
+    pub(super) marks: Vec<(u64, String)>,
     /// Whether it was removed: it keeps its index, and may be restored.
     pub(super) removed: bool,
     /// Steps before its beginning.
@@ -154,6 +156,7 @@ impl Take {
         Take {
             name: name.into(),
             fork,
+            marks: Vec::new(),
             removed: false,
             first: fork.map_or(0, |fork| fork.step),
             every,
@@ -187,6 +190,11 @@ impl Take {
     pub fn end(&self) -> u64 {
         let full = self.stretches.len().saturating_sub(1) as u64;
         self.first + full * u64::from(self.every) + self.stretches.last().map_or(0, |s| s.hashes.len() as u64)
+    }
+
+    /// Steps at which something is told of this take alone, in order. A step may lie after the last one recorded.
+    pub fn marks(&self) -> &[(u64, String)] {
+        &self.marks
     }
 
     /// Whether it was removed.

@@ -85,11 +85,7 @@ impl<T: Real> Loads<T> {
                 point: V3::splat(tracker.point),
                 target: vector(place),
                 target_rate: vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.linear)),
-                law: PointSpring {
-                    stiffness,
-                    damping,
-                    rest_length: 0.0,
-                },
+                law: PointSpring { stiffness, damping, rest_length: 0.0 },
             };
             let turn_rate: V3<T> = vector(|l| target(l).map_or(DVec3::ZERO, |t| t.velocity.angular));
             let mut load = spring.load(cx, own);

@@ -1268,13 +1268,7 @@ impl Outside {
             let i = node_of[tracker.body.index()] as usize;
             let speed = target.velocity.linear;
             let end = target.pose.translation - speed * left;
-            let pull = Pull3 {
-                point: tracker.point,
-                start: end - speed * h,
-                end,
-                stiffness,
-                damping,
-            };
+            let pull = Pull3 { point: tracker.point, start: end - speed * h, end, stiffness, damping };
             self.pull(part, i, &pull, &now[i], &trial[i], matrix);
             // Rotation: −k φ − c (ω − ω*), towards the end pose as far as h does not resolve the spring.
             let w = target.velocity.angular;

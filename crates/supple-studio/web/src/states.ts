@@ -1,0 +1,221 @@
+// The clip that the character follows, how it holds itself, and the marks on the slider of time.
+
+import type { Mark, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+
+export interface StatesEvents {
+  send(message: object): void;
+  notify(text: string, level: string): void;
+  frame(): MovingFrame | null;
+  chosen(): number | null;
+  /** The chosen body and all that hang on it. */
+  limb(): number[];
+}
+
+type State = "posed" | "follow" | "loose" | "limp" | "scene";
+
+/** What each state means, as it is told below the buttons. */
+const MEANS: Record<State, string> = {
+  posed: "It holds its pose. Springs carry it.",
+  follow: "It follows its clip. Springs carry it.",
+  loose: "A ragdoll with some life in it. Nothing carries it.",
+  limp: "A ragdoll without any strength. Nothing carries it.",
+  scene: "It moves as its scene does.",
+};
+/** How fast it is let go, and carried back, unless told otherwise [s]. */
+const LET_GO = 0.1;
+const CARRY = 0.7;
+
+function element<T extends HTMLElement>(id: string): T {
+  return document.getElementById(id) as T;
+}
+const input = (id: string) => element<HTMLInputElement>(id);
+
+export class States {
+  private scene: SceneMessage | null = null;
+  private status: StatusMessage | null = null;
+  private shownMarks = "";
+  private readonly buttons = [...document.querySelectorAll<HTMLButtonElement>("[data-state]")];
+
+  constructor(private readonly events: StatesEvents) {
+    for (const button of this.buttons) button.addEventListener("click", () => this.change(button.dataset.state as State));
+    element("state-start").addEventListener("click", () => this.ask("start", CARRY));
+    element("state-of").addEventListener("change", () => this.show());
+    const clip = element<HTMLSelectElement>("clip");
+    clip.addEventListener("change", () => this.choose(clip.value));
+    input("clip-again").addEventListener("change", () => events.send({ type: "clip", again: input("clip-again").checked }));
+    input("clip-speed").addEventListener("change", () => {
+      const speed = input("clip-speed").valueAsNumber;
+      if (Number.isFinite(speed)) events.send({ type: "clip", speed });
+    });
+    for (const id of ["hits", "hit-impulse", "hit-recovery"]) input(id).addEventListener("change", () => this.setHits());
+    input("state-strength").addEventListener("input", () => {
+      element("state-strength-value").textContent = `${Math.round(100 * input("state-strength").valueAsNumber)} %`;
+    });
+    input("state-strength").addEventListener("change", () => this.setStrength());
+    element("add-mark").addEventListener("click", () => this.addMark());
+    input("mark-name").addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.addMark();
+    });
+  }
+
+  setScene(scene: SceneMessage): void {
+    this.scene = scene;
+    element("clips").hidden = scene.clips.length === 0;
+    const options = scene.clips.map((clip) => new Option(`${clip.name} · ${clip.seconds.toFixed(1)} s`, clip.name));
+    element("clip").replaceChildren(new Option("none", ""), ...options);
+  }
+
+  setStatus(status: StatusMessage): void {
+    this.status = status;
+    this.show();
+  }
+
+  /** L: lets it go, or carries it back. */
+  letGo(): void {
+    if (this.now() !== "loose" && this.now() !== "limp") return this.ask("loose", LET_GO);
+    this.carryBack();
+  }
+
+  private carryBack(): void {
+    if (this.status?.tones.clip) return this.ask("follow", CARRY);
+    // A character of a file has springs to every bone; a built-in scene has its own script.
+    this.ask(this.isCharacter() ? "start" : "scene", CARRY);
+  }
+
+  private isCharacter(): boolean {
+    return (this.scene?.bones.length ?? 0) > 0;
+  }
+
+  /** The bodies that the buttons mean; none: all. */
+  private bodies(): number[] {
+    const chosen = this.events.chosen();
+    const of = element<HTMLSelectElement>("state-of").value;
+    if (chosen === null || of === "all") return [];
+    return of === "limb" ? this.events.limb() : [chosen];
+  }
+
+  /** The state that all meant bodies are in; null when they differ. */
+  private now(): State | null {
+    const tones = this.status?.tones.bodies ?? [];
+    const meant = this.bodies();
+    const states = new Set(meant.length ? meant.map((body) => tones[body]) : tones);
+    return states.size === 1 ? ([...states][0] as State) : null;
+  }
+
+  private change(state: State): void {
+    if (state === "follow" && !this.status?.tones.clip && !this.scene?.clips.length) {
+      return this.events.notify("This scene has no clip to follow.", "info");
+    }
+    if (state === "posed" && !this.isCharacter()) return this.ask("scene", CARRY, []);
+    this.ask(state, state === "loose" || state === "limp" ? LET_GO : CARRY);
+  }
+
+  private ask(state: string, usual: number, bodies = this.bodies()): void {
+    const told = input("blend").valueAsNumber;
+    const strength = input("state-strength").valueAsNumber;
+    const carried = state === "posed" || state === "follow" || state === "start";
+    this.events.send({ type: "state", state, bodies, blend: Number.isFinite(told) ? told : usual, strength: carried ? strength : 1 });
+  }
+
+  /** Another strength for those that are carried. */
+  private setStrength(): void {
+    const state = this.now();
+    if (state === "follow" || state === "posed") this.ask(state, CARRY);
+  }
+
+  private setHits(): void {
+    const numbers = [input("hit-impulse").valueAsNumber, input("hit-recovery").valueAsNumber];
+    const on = input("hits").checked && numbers.every(Number.isFinite);
+    this.events.send({ type: "hits", hits: on ? numbers : null });
+  }
+
+  /** A clip from the menu. What follows one already goes over to it; anything else begins in its first pose. */
+  private choose(name: string): void {
+    if (!name) return;
+    const follows = this.status?.tones.bodies.every((state) => state === "follow");
+    const fade = input("clip-fade").valueAsNumber;
+    if (follows) this.events.send({ type: "clip", clip: name, fade: Number.isFinite(fade) ? fade : 0.3 });
+    else this.events.send({ type: "clip", clip: name });
+  }
+
+  private addMark(): void {
+    const name = input("mark-name").value.trim() || `${(this.events.frame()?.time ?? 0).toFixed(2)} s`;
+    input("mark-name").value = "";
+    this.events.send({ type: "mark", name });
+  }
+
+  show(): void {
+    const { status, scene } = this;
+    if (!status || !scene) return;
+    const { tones } = status;
+    const chosen = this.events.chosen();
+    element("state-whose").hidden = chosen === null;
+    const state = this.now();
+    for (const button of this.buttons) {
+      const own = button.dataset.state === "posed" ? state === "posed" || state === "scene" : button.dataset.state === state;
+      button.setAttribute("aria-pressed", String(own));
+      if (button.dataset.state === "follow") button.disabled = !tones.clip && scene.clips.length === 0;
+    }
+    const carried = Math.round(100 * tones.carried);
+    const told = state === "scene" && this.isCharacter() ? "posed" : state;
+    const words = told === null ? "Its limbs are in different states." : MEANS[told];
+    const share = carried > 0 && carried < 100 ? ` ${carried} % of it is carried.` : "";
+    element("state-words").textContent = words + share;
+    element("state-start").hidden = !this.isCharacter();
+    element<HTMLSelectElement>("clip").value = tones.clip?.name ?? "";
+    input("clip-again").disabled = input("clip-speed").disabled = tones.clip === null;
+    input("clip-again").checked = tones.clip?.again ?? false;
+    if (document.activeElement !== input("clip-speed")) input("clip-speed").value = String(tones.clip?.speed ?? 1);
+    input("hits").checked = tones.hits !== null;
+    this.showMarks(status.marks);
+  }
+
+  /** Marks beside the slider of time, where its thumb stands at their step. */
+  private showMarks(marks: Mark[]): void {
+    const end = Math.max(1, Number(input("time").max));
+    const key = JSON.stringify([marks, end]);
+    if (key === this.shownMarks) return;
+    this.shownMarks = key;
+    const list = element("marks");
+    list.hidden = marks.length === 0;
+    list.replaceChildren(
+      ...marks.map((mark, k) => {
+        const flag = document.createElement("button");
+        flag.type = "button";
+        flag.className = "mark";
+        flag.textContent = nameOf(mark);
+        flag.title = `${nameOf(mark)}, step ${mark.step}. Click goes there; Delete removes it.`;
+        flag.style.left = `${Math.min(100, (100 * mark.step) / end)}%`;
+        flag.addEventListener("click", () => {
+          const frame = this.events.frame();
+          if (frame && mark.step <= frame.end) this.events.send({ type: "seek", take: frame.take, step: mark.step });
+        });
+        flag.addEventListener("keydown", (event) => {
+          if (event.key === "Delete") this.events.send({ type: "unmark", mark: k });
+        });
+        return flag;
+      }),
+    );
+  }
+
+  /** The slider of time grew. */
+  tick(): void {
+    if (this.status?.marks.length) this.showMarks(this.status.marks);
+  }
+}
+
+function nameOf({ what }: Mark): string {
+  switch (what?.mark) {
+    case "state":
+      return what.bodies?.length ? `${what.state} (${what.bodies.length})` : what.state;
+    case "clip":
+      return what.clip;
+    case "hits":
+    case "no_hits":
+      return "blows";
+    case "marker":
+      return what.name;
+    default:
+      return "?";
+  }
+}
