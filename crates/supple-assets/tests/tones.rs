@@ -47,6 +47,12 @@ impl Running {
         joint_speed(&self.scene.model, &self.state)
     }
 
+    /// Whether anything from outside acts on a body.
+    fn is_carried(&self) -> bool {
+        let Input { targets, wrenches, .. } = &self.input;
+        targets.iter().any(Option::is_some) || wrenches.iter().any(|(_, wrench)| *wrench != supple::Wrench::ZERO)
+    }
+
     /// The largest velocities of a body [m/s, rad/s].
     fn speeds(&self) -> (f64, f64) {
         let speeds = self.state.bodies.iter().map(|b| (b.velocity.linear.length(), b.velocity.angular.length()));
@@ -66,10 +72,6 @@ fn joint_speed(model: &Model, state: &State) -> f64 {
     let turning = |body: supple::BodyId| state.bodies[body.index()].velocity.angular;
     let speed =
         |joint: &supple::Joint| (turning(joint.child) - joint.parent.map_or(glam::DVec3::ZERO, turning)).length();
-    if std::env::var("WHO").is_ok() && state.time > 0.5 {
-        let j = model.joints().iter().max_by(|a, b| speed(a).total_cmp(&speed(b))).unwrap();
-        println!("{:.3} {} {:.1} contacts {}", state.time, j.name, speed(j), state.contacts.len());
-    }
     model.joints().iter().map(speed).fold(0.0, f64::max)
 }
 
@@ -96,9 +98,12 @@ fn fastest(scene: &Scene, clip: &Motion) -> f64 {
 
 /// What a change from one tone to another came to.
 struct Changed {
-    /// By how much the energy rose in a step at most, of what lifts the character by a metre.
+    /// By how much the energy was ever above that at the release, and rose in a step at most, of what lifts the character by a metre.
+    above: f64,
     rise: f64,
-    /// The fastest joint in the first two frames, or as long as it is carried; and before the change or in the clip [rad/s].
+    /// Whether anything from outside acted after the blend.
+    carried: bool,
+    /// The fastest joint in the first two frames, or as long as it is carried; and before the change, without it, or in the clip [rad/s].
     speed: (f64, f64),
     /// Speeds at the end [m/s, rad/s].
     rest: (f64, f64),
@@ -122,20 +127,34 @@ fn changed(scene: &Scene, clip: &Motion, (from, to, at): (Tone, Tone, f64), rele
         undisturbed.step();
         fast = fast.max(run.joint_speed());
     }
+    // What it does in the next frames without the change: limbs that fall strike the ground all the same.
+    let mut unchanged = Running {
+        scene: run.scene.clone(),
+        tones: run.tones.clone(),
+        state: run.state.clone(),
+        input: run.input.clone(),
+        work: Work::new(&run.scene.model),
+    };
+    for _ in 0..2 {
+        unchanged.step();
+        fast = fast.max(unchanged.joint_speed());
+    }
     let blend = if to.is_carried() { BLEND } else { release };
     run.change(to, blend);
     let weight = scene.model.mass() * 9.81;
-    let (mut rise, mut speed, mut energy) = (0f64, 0f64, None);
+    let (mut above, mut rise, mut speed, mut energies, mut carried) = (0f64, 0f64, 0f64, None, false);
     let steps = if to.is_carried() { (BLEND + 1.0) / dt } else { 4.0 / dt };
     for k in 0..steps.round() as usize {
         run.step();
         if to == Tone::Follow {
             undisturbed.step();
         }
-        if (k as f64) * dt >= blend
-            && let Some(before) = energy.replace(run.energy())
-        {
-            rise = rise.max((run.energy() - before) / weight);
+        if k as f64 * dt >= blend - 1e-9 {
+            let now = run.energy();
+            let (first, before) = *energies.get_or_insert((now, now));
+            (above, rise) = (above.max((now - first) / weight), rise.max((now - before) / weight));
+            energies = Some((first, now));
+            carried |= run.is_carried();
         }
         // What is let go begins to fall, and joints get as fast as falling makes them: the change itself is the first frames.
         if to.is_carried() || k < 2 {
@@ -143,7 +162,7 @@ fn changed(scene: &Scene, clip: &Motion, (from, to, at): (Tone, Tone, f64), rele
         }
     }
     let back = if to == Tone::Follow { run.apart(&undisturbed.state) } else { (0.0, 0.0) };
-    Changed { rise, speed: (speed, fast), rest: run.speeds(), back }
+    Changed { above, rise, carried, speed: (speed, fast), rest: run.speeds(), back }
 }
 
 /// How long it takes to come back to what carries [s].
@@ -155,9 +174,11 @@ fn check(scene: &Scene, clip: &Motion, which: (Tone, Tone, f64), release: f64) -
     let c = changed(scene, clip, which, release);
     let name = scene.name.rsplit('/').next().unwrap();
     let told = format!(
-        "{name} {} to {} at {at:.2} s: energy {:.1e} m, joints {:.1} after {:.1} rad/s, end {:.3} m/s {:.2} rad/s, back to {:.4} m {:.4} rad",
+        "{name} {} to {} at {at:.2} s: energy {:.1e} m above, {:.1e} m in a step, joints {:.1} after {:.1} rad/s, \
+         end {:.3} m/s {:.2} rad/s, back to {:.4} m {:.4} rad",
         from.name(),
         to.name(),
+        c.above,
         c.rise,
         c.speed.0,
         c.speed.1,
@@ -167,8 +188,9 @@ fn check(scene: &Scene, clip: &Motion, which: (Tone, Tone, f64), release: f64) -
         c.back.1
     );
     println!("{told}");
-    // Solvers keep the energy to a part in a million of what is lifted.
-    assert!(to.is_carried() || c.rise < 1e-6, "the energy rises: {told}");
+    assert_eq!(c.carried, to.is_carried(), "what carries ends with its state: {told}");
+    // No floating. A solver may gain a little where bodies strike one another, never more than was lost before.
+    assert!(to.is_carried() || c.above < 1e-6, "the energy rises: {told}");
     assert!(c.speed.0 <= (2.0 * c.speed.1).max(10.0), "a joint is jerked: {told}");
     assert!(c.back.0 < 0.02 && c.back.1 < 3f64.to_radians(), "not back in the clip: {told}");
     (!to.is_carried() && !(c.rest.0 < 0.01 && c.rest.1 < 0.1)).then_some(told)
@@ -190,7 +212,7 @@ fn from_each_tone_to_each_nothing_floats_jerks_or_twists() {
     let Some(assets) = assets() else { return };
     let mut random = Random(7);
     for (file, clip, every) in
-        [("gltf/CesiumMan.glb", 0, 1), ("gltf/mannequiny.glb", 5, 5), ("characters/Pug/Pug.gltf", 2, 5)]
+        [("gltf/CesiumMan.glb", 0, 1), ("gltf/mannequiny.glb", 5, 3), ("characters/Pug/Pug.gltf", 2, 3)]
     {
         let (scene, clip) = scenes(&assets.join(file)).swap_remove(clip);
         let unrested: Vec<String> = pairs()

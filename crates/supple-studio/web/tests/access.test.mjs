@@ -171,10 +171,10 @@ test("a newcomer meets twelve controls at most and one hint, which goes once it 
   assert.ok(await page.locator("#hint").isVisible());
   await page.locator("#view").focus();
   await page.keyboard.press("l");
-  await until(page, () => window.supple.status.settings.hold === false);
+  await until(page, () => window.supple.status.tones.bodies.every((state) => state === "loose"));
   assert.ok(await page.locator("#hint").isHidden());
   await page.keyboard.press("l");
-  await until(page, () => window.supple.status.settings.hold === true);
+  await until(page, () => window.supple.status.tones.bodies.every((state) => state === "scene"));
   await page.locator("#tree > summary").click();
   await page.locator("#bone-tree button", { hasText: "index_middle" }).click();
   assert.equal(await page.locator("#body option:checked").textContent(), "index_middle");
