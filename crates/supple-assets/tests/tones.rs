@@ -193,7 +193,8 @@ fn check(scene: &Scene, clip: &Motion, which: (Tone, Tone, f64), release: f64) -
     assert!(to.is_carried() || c.above < 1e-6, "the energy rises: {told}");
     assert!(c.speed.0 <= (2.0 * c.speed.1).max(10.0), "a joint is jerked: {told}");
     assert!(c.back.0 < 0.02 && c.back.1 < 3f64.to_radians(), "not back in the clip: {told}");
-    (!to.is_carried() && !(c.rest.0 < 0.01 && c.rest.1 < 0.1)).then_some(told)
+    let rests = c.rest.0 < 0.01 && c.rest.1 < 0.1;
+    (!to.is_carried() && !rests).then_some(told)
 }
 
 fn scenes(file: &Path) -> Vec<(Scene, Arc<Motion>)> {

@@ -222,6 +222,35 @@ fn case(key: &str) -> Option<Case> {
             moves("hand", vec![targets(changed(&pose, &[path], other))], vec![targets(pose)])
         }
         ("steer", "values") => moves("car", vec![json!({"type": "steer", "values": [1.0, -0.3]})], vec![]),
+        ("state", _) => {
+            let state = json!({"type": "state", "state": "loose", "bodies": [], "strength": 1.0, "blend": 0.0});
+            let (scene, first, value) = match field {
+                "state" => ("robot", state, json!("limp")),
+                "bodies" => ("robot", state, json!([3])),
+                "blend" => ("robot", state, json!(5.0)),
+                "at" => ("robot", state, json!(6)),
+                _ => ("hand", changed(&state, &["state"], json!("posed")), json!(0.1)),
+            };
+            moves(scene, vec![changed(&first, &[field], value)], vec![first])
+        }
+        // Refused: there is no clip. What clips do is tested on characters (states.rs).
+        ("clip", "clip" | "fade" | "at") => {
+            says(chain, vec![json!({"type": "clip", "clip": "walk", "fade": 0.3, "at": 9})], vec![])
+        }
+        ("clip", _) => says(chain, vec![json!({"type": "clip", "speed": 0.5, "again": true})], vec![]),
+        ("hits", "hits") => says(chain, vec![json!({"type": "hits", "hits": [2, 0.8]})], vec![]),
+        ("mark", "name") => {
+            says(chain, vec![json!({"type": "mark", "name": "a"})], vec![json!({"type": "mark", "name": "b"})])
+        }
+        ("mark", "at") => says(
+            chain,
+            vec![json!({"type": "mark", "name": "a", "at": 9})],
+            vec![json!({"type": "mark", "name": "a", "at": 7})],
+        ),
+        ("unmark", "mark") => {
+            let mark = json!({"type": "mark", "name": "a"});
+            says(chain, vec![mark.clone(), json!({"type": "unmark", "mark": 0})], vec![mark])
+        }
         ("bone", _) => says(chain, vec![json!({"type": "bone", "bone": "x", "change": {"sag": 5}})], vec![]), // refused: no character
         ("open", "scene") => says(chain, vec![json!({"type": "open", "scene": "pendulum"})], vec![]),
         ("seek", "take") => says(
