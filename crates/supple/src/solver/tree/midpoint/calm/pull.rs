@@ -95,8 +95,8 @@ impl<T: Real> Calm<T> {
                 aim = exp(w.scale(T::splat(-left))).times(aim);
             }
             let at_start = exp(w.scale(T::splat(-h))).times(aim);
-            let stiffness = T::splat(tracker.stiffness);
-            let turn_stiffness = T::splat(tracker.rotation_stiffness);
+            let at = |l: usize| tracker.at_strength(inputs[l].strength(k));
+            let [stiffness, damping, turn_stiffness, turn_damping] = [0, 1, 2, 3].map(|i| T::gather(|l| at(l)[i]));
             let fixed = &self.fixed[node];
             let mean_inertia = T::splat(plan.nodes[node].mean_inertia);
             let pull = Pull {
@@ -105,10 +105,10 @@ impl<T: Real> Calm<T> {
                 start: speed.nmadd(T::splat(h), end),
                 end,
                 stiffness,
-                damping: T::splat(tracker.damping),
+                damping,
                 theta: Rule::Midpoint.end_of_pull(hh * stiffness * fixed.mass.recip()),
                 turn_stiffness,
-                turn_damping: T::splat(tracker.rotation_damping),
+                turn_damping,
                 turn_theta: Rule::Midpoint.end_of_pull(hh * turn_stiffness * mean_inertia.recip()),
                 phi0: log_of(self.start[node].q.times(at_start.conjugate())),
                 target: aim,
