@@ -101,9 +101,7 @@ fn damage_compressed(count: u64) {
     assert!(opened > count / 50 && by_data > count / 50, "{opened} {by_data}");
 }
 
-/// `cargo test --workspace --release --test hostile -- --ignored twenty_thousand_damaged_fbx_files`
 #[test]
-#[ignore = "takes half a minute"]
 fn twenty_thousand_damaged_fbx_files() {
     damage_fbx(20_000);
 }
