@@ -1,6 +1,5 @@
 //! The hostile table at the command line: every file is refused with its code and exit status 2, or taken.
 
-#[allow(dead_code)] // each test uses its part
 mod common;
 #[path = "../../supple-assets/tests/common/damage.rs"]
 #[allow(dead_code)]
