@@ -3,7 +3,7 @@
 use crate::gltf::{Document, SkinnedMesh, Springs, container};
 use crate::rig::{self, Rig, RigOptions};
 use crate::scene::{self, BoneChange};
-use crate::{FileError, Files, Imported, InputFile, Note};
+use crate::{Bone, FileError, Files, Imported, InputFile, Note};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Character {
     pub springs: Springs,
     /// What was noticed while the file was read.
     notes: Vec<Note>,
+    /// What was asked of the rig.
+    options: RigOptions,
 }
 
 impl Character {
@@ -29,7 +31,8 @@ impl Character {
 
     /// The same of a file that was opened.
     pub fn read(file: InputFile) -> Result<Character, FileError> {
-        Character::read_with(file, &RigOptions::default())
+        let options = *file.rig();
+        Character::read_with(file, &options)
     }
 
     /// The same with the mass, the unit of length or the height told.
@@ -80,9 +83,24 @@ impl Character {
         container::beside(&self.document.file.afresh(), image.uri.as_deref()?).ok()
     }
 
+    /// What was asked of the rig when it was made.
+    pub fn options(&self) -> &RigOptions {
+        &self.options
+    }
+
+    /// The same file with another mass, unit of length or height. Changes of bones are not kept.
+    pub fn with_options(&self, options: &RigOptions) -> Result<Character, FileError> {
+        Character::read_with(self.document.file.afresh(), options)
+    }
+
     /// By node of the file: the bone that carries it, if any.
     pub fn carriers(&self) -> &[Option<usize>] {
         &self.rig.bone_of_node
+    }
+
+    /// Whether it is a figure of bones rather than things that move by themselves: it has a skin, or a joint.
+    pub fn has_bones(&self) -> bool {
+        !self.document.root().skins.is_empty() || self.rig.bones.iter().any(Bone::is_joined)
     }
 
     /// Metres in a unit of length of the file.
@@ -123,7 +141,8 @@ impl Character {
             document.set_scale(scale);
             (meshes, rig) = read(&document, &mut Vec::new())?;
         }
-        Ok(Character { document: Arc::new(document), meshes: Arc::new(meshes), rig, springs, notes })
+        let (document, meshes) = (Arc::new(document), Arc::new(meshes));
+        Ok(Character { document, meshes, rig, springs, notes, options: *options })
     }
 
     /// Changes a bone by its name, as a scene file does; what is wrong with the change, if anything.

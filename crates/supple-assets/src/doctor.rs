@@ -3,7 +3,8 @@
 //! Faults are looked for in the parts of the model and ranked by their kind and size. Then the model is jerked about for two seconds: what that
 //! showed is told, and is a fault of its own where nothing else explains it.
 
-use crate::{Note, Rig, Turn};
+use crate::rig::masses::usual as usual_mass;
+use crate::{Class, Kind, Note, Rig, Turn};
 use glam::{DMat3, DVec3};
 use std::collections::{BTreeMap, BTreeSet};
 use supple::contact::{ContactWork, Other, detect};
@@ -28,6 +29,8 @@ pub enum Cause {
     ZeroLength,
     /// A body is far lighter or heavier than the one it hangs on.
     MassRatio,
+    /// A mass that no body has: in all for its height, of one side against the other, or of the head.
+    Mass,
     /// A limit excludes the pose that the rig starts in.
     Limit,
     /// Bodies that may touch overlap at the start.
@@ -45,6 +48,7 @@ impl Cause {
             Cause::Inertia => "doctor/inertia",
             Cause::ZeroLength => "doctor/zero-length",
             Cause::MassRatio => "doctor/mass-ratio",
+            Cause::Mass => "doctor/mass",
             Cause::Limit => "doctor/limit",
             Cause::Overlap => "doctor/overlap",
             Cause::Unstable => "doctor/unstable",
@@ -75,6 +79,8 @@ enum Fix {
     Remove(BodyId, BodyId),
     Inertia(BodyId, DMat3),
     Mass(BodyId, f64),
+    /// Masses times this: of one body, of all.
+    MassTimes(Option<BodyId>, f64),
     Limit(JointId),
     Strangers(BodyId, BodyId),
     None,
@@ -112,7 +118,16 @@ const ODD_INERTIA: f64 = 30.0;
 
 /// Looks at a model and jerks it about.
 pub fn examine(model: &Model, input: &Input) -> Diagnosis {
+    examine_figure(model, input, None)
+}
+
+/// The same of a character: its masses are looked at as those of a figure.
+pub fn examine_figure(model: &Model, input: &Input, rig: Option<&Rig>) -> Diagnosis {
     let mut findings = Vec::new();
+    // The model may have been mended since: bodies stand for bones only while all are there.
+    if let Some(rig) = rig.filter(|rig| rig.bones.len() == model.bodies().len()) {
+        masses(model, rig, &mut findings);
+    }
     units(model, &mut findings);
     let twins = duplicates(model, &mut findings);
     inertias(model, &mut findings);
@@ -260,6 +275,64 @@ fn units(model: &Model, out: &mut Vec<Finding>) {
         weight: 1000.0,
         fix: Fix::Scale(scale),
     });
+}
+
+/// A total this many times that of the height, or less than that part of it, is told.
+const FAR_FROM_USUAL: f64 = 2.5;
+/// Twins that differ by more than this part are told, and are made equal from here on.
+const TWINS_DIFFER: f64 = 0.1;
+/// A head heavier than this part of the whole is told; a usual one has the second.
+const HEAD: (f64, f64) = (0.15, 0.08);
+
+/// Masses that no body has.
+fn masses(model: &Model, rig: &Rig, out: &mut Vec<Finding>) {
+    let mass = |b: usize| model.bodies()[b].mass;
+    let total: f64 = (0..model.bodies().len()).map(mass).sum();
+    let mut tell = |part: &str, what: String, remedy: String, weight: f64, fix: Fix| {
+        out.push(Finding { cause: Cause::Mass, part: part.to_owned(), what, remedy, weight, fix });
+    };
+    if rig.kind() == Kind::Biped && rig.height > 0.0 {
+        let usual = usual_mass(rig.height);
+        let ratio = total / usual;
+        if !(1.0 / FAR_FROM_USUAL..=FAR_FROM_USUAL).contains(&ratio) {
+            let what = format!("it weighs {total:.1} kg, and is {:.2} m high", rig.height);
+            let remedy = format!("all masses times {:.3}: {usual:.1} kg", 1.0 / ratio);
+            tell("model", what, remedy, 5.0, Fix::MassTimes(None, 1.0 / ratio));
+        }
+    }
+    for (i, bone) in rig.bones.iter().enumerate() {
+        if let Some(twin) = rig.twin(i)
+            && mass(i) < (1.0 - TWINS_DIFFER) * mass(twin)
+        {
+            let other = &rig.bones[twin].name;
+            let what = format!("it weighs {:.3} kg, and \"{other}\" on the other side {:.3} kg", mass(i), mass(twin));
+            let remedy = format!("{:.3} kg, as the other", mass(twin));
+            let fix = Fix::MassTimes(Some(BodyId(i as u32)), mass(twin) / mass(i));
+            tell(&bone.name, what, remedy, 3.0, fix);
+        }
+    }
+    let heads = || rig.bones.iter().enumerate().filter(|(_, bone)| bone.class == Class::Head);
+    let head: f64 = heads().map(|(i, _)| mass(i)).sum();
+    if head > HEAD.0 * total && rig.kind() != Kind::Other && head < total {
+        // x / (total − head + x) = share
+        let wanted = HEAD.1 * (total - head) / (1.0 - HEAD.1);
+        for (i, bone) in heads() {
+            let (now, then) = (mass(i), mass(i) * wanted / head);
+            let what = format!("it has {:.0} % of the mass", 100.0 * now / total);
+            let fix = Fix::MassTimes(Some(BodyId(i as u32)), then / now);
+            tell(&bone.name, what, format!("{:.0} %", 100.0 * HEAD.1), 2.0, fix);
+        }
+    }
+}
+
+impl Finding {
+    /// What lengths are to be multiplied by, where that is the remedy: of a character its file is read anew in that unit.
+    pub fn scale(&self) -> Option<f64> {
+        match self.fix {
+            Fix::Scale(scale) => Some(scale),
+            _ => None,
+        }
+    }
 }
 
 /// Bodies that are where another is, with its mass, on the same parent.
@@ -467,6 +540,8 @@ pub fn mend_rig(rig: &mut Rig, model: &Model, findings: &[Finding]) -> Vec<Note>
     for finding in findings {
         match &finding.fix {
             Fix::Mass(body, mass) => rig.bones[body.index()].mass = *mass,
+            Fix::MassTimes(Some(body), factor) => rig.bones[body.index()].mass *= factor,
+            Fix::MassTimes(None, factor) => rig.bones.iter_mut().for_each(|bone| bone.mass *= factor),
             Fix::Limit(joint) => rig.bones[model.joint(*joint).child.index()].joint.hold_rest(),
             Fix::None => {}
             Fix::Scale(_) | Fix::Remove(..) | Fix::Inertia(..) | Fix::Strangers(..) => {
@@ -533,6 +608,12 @@ impl Parts {
         match fix {
             Fix::None => {}
             Fix::Scale(s) => self.scale(*s),
+            Fix::MassTimes(of, factor) => {
+                let bodies = self.bodies.iter_mut().enumerate();
+                for (_, body) in bodies.filter(|(b, _)| of.is_none_or(|of| of.index() == *b)) {
+                    (body.mass, body.inertia) = (body.mass * factor, body.inertia * *factor);
+                }
+            }
             Fix::Remove(body, heir) => self.remove(*body, *heir),
             // found at the model's own size: a change of unit may have come before
             Fix::Inertia(body, inertia) => self.bodies[body.index()].inertia = *inertia * self.lengths.powi(2),

@@ -5,7 +5,7 @@
 //! - A file that was sent (an upload) has no folder: whatever it names stays closed.
 //! - There is a bound on the bytes of each file, and on those of a file together with all that it names.
 
-use crate::FileError;
+use crate::{FileError, RigOptions};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -27,6 +27,8 @@ const MOST_WORDS: usize = 16;
 pub struct Files {
     /// Without links.
     allowed: Arc<Vec<PathBuf>>,
+    /// What is asked of the rigs of characters.
+    rig: RigOptions,
 }
 
 /// A file that was opened: what a reader is given. What it names is opened through it.
@@ -41,6 +43,8 @@ pub struct InputFile {
     allowed: Arc<Vec<PathBuf>>,
     /// What may still be read for this file and all that it names \[bytes\].
     left: Arc<AtomicU64>,
+    /// What the user asks of the rig of a character in it, or in a file that it names.
+    rig: RigOptions,
 }
 
 /// Where the files that a file names may lie.
@@ -66,7 +70,18 @@ impl Files {
                 }
             }
         }
-        Ok(Files { allowed: Arc::new(allowed) })
+        Ok(Files { allowed: Arc::new(allowed), rig: RigOptions::default() })
+    }
+
+    /// The same, with this asked of the rigs of characters.
+    #[must_use]
+    pub fn with_rig(&self, rig: RigOptions) -> Files {
+        Files { rig, ..self.clone() }
+    }
+
+    /// What is asked of the rigs of characters.
+    pub fn rig(&self) -> &RigOptions {
+        &self.rig
     }
 
     /// Opens a file that the user names.
@@ -81,7 +96,8 @@ impl Files {
         let bytes = take_in(path, path, false, &left).map_err(about)?;
         let real = path.canonicalize().map_err(|e| about(Fault::unreadable(&e)))?;
         let folder = Some(Folder::of(path).map_err(|e| about(Fault::unreadable(&e)))?);
-        Ok(InputFile { path: path.to_owned(), real, bytes, folder, allowed: self.allowed.clone(), left })
+        let (allowed, rig) = (self.allowed.clone(), self.rig);
+        Ok(InputFile { path: path.to_owned(), real, bytes, folder, allowed, left, rig })
     }
 
     /// The same with one more folder or file, if it exists.
@@ -89,7 +105,7 @@ impl Files {
     pub fn with(&self, path: &Path) -> Files {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let more = path.canonicalize().ok();
-        Files { allowed: Arc::new(self.allowed.iter().cloned().chain(more).collect()) }
+        Files { allowed: Arc::new(self.allowed.iter().cloned().chain(more).collect()), rig: self.rig }
     }
 
     /// Whether a file lies in one of the allowed folders, links resolved.
@@ -109,7 +125,13 @@ impl InputFile {
     /// Bytes that were sent under a name. They have no folder: what they name is not opened.
     pub fn sent(name: impl Into<PathBuf>, bytes: Vec<u8>) -> InputFile {
         let left = Arc::new(AtomicU64::new(MOST_IN_ALL));
-        InputFile { path: name.into(), real: PathBuf::new(), bytes, folder: None, allowed: Arc::default(), left }
+        let (path, real, rig) = (name.into(), PathBuf::new(), RigOptions::default());
+        InputFile { path, real, bytes, folder: None, allowed: Arc::default(), left, rig }
+    }
+
+    /// What the user asks of the rig of a character in it.
+    pub fn rig(&self) -> &RigOptions {
+        &self.rig
     }
 
     /// As it was named.
@@ -185,8 +207,8 @@ impl InputFile {
         let root = real.parent().unwrap_or(real).to_owned();
         let start = path.parent().unwrap_or(Path::new(".")).to_owned();
         let folder = Some(Folder { start, root });
-        let (allowed, left) = (self.allowed.clone(), self.left.clone());
-        Ok(InputFile { path: path.to_owned(), real: real.to_owned(), bytes, folder, allowed, left })
+        let (allowed, left, rig) = (self.allowed.clone(), self.left.clone(), self.rig);
+        Ok(InputFile { path: path.to_owned(), real: real.to_owned(), bytes, folder, allowed, left, rig })
     }
 
     /// Opens a file of the package that this one belongs to: `package://name/rest`, `file://rest` or a path.
@@ -245,7 +267,7 @@ impl InputFile {
     fn within(&self, folder: Folder) -> InputFile {
         let InputFile { path, real, allowed, left, .. } = self;
         let (path, real, allowed, left) = (path.clone(), real.clone(), allowed.clone(), left.clone());
-        InputFile { path, real, bytes: Vec::new(), folder: Some(folder), allowed, left }
+        InputFile { path, real, bytes: Vec::new(), folder: Some(folder), allowed, left, rig: self.rig }
     }
 
     /// Whether a place without links lies where files that this one names may lie.

@@ -32,6 +32,7 @@ impl Files {
     /// Reads a file by its ending.
     pub fn scene(&self, path: &Path) -> Result<Imported, FileError> {
         let read = reader(path)?;
+        self.check_options(path)?;
         read(self.open(path)?)
     }
 
@@ -40,8 +41,18 @@ impl Files {
         match ending(path).as_str() {
             ending if CHARACTER_ENDINGS.contains(&ending) => Character::read(self.open(path)?).map(Some),
             "toml" => scene::character(&self.open(path)?).map(Some),
-            _ => Ok(None),
+            _ => self.check_options(path).map(|()| None),
         }
+    }
+
+    /// Refuses options of a rig for a file that holds no character: they would do nothing.
+    fn check_options(&self, path: &Path) -> Result<(), FileError> {
+        let ending = ending(path);
+        if self.rig().is_default() || ending == "toml" || CHARACTER_ENDINGS.contains(&ending.as_str()) {
+            return Ok(());
+        }
+        let what = "it is no rigged character: its mass and its lengths are those that it tells";
+        Err(FileError::new("file/option", path, what, "leave out --mass, --scale and --height"))
     }
 }
 

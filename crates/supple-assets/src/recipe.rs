@@ -1,7 +1,7 @@
 //! How a scene is made again. A take keeps no model but this text: the name of a built-in scene, or a file and what was changed by hand since it was read.
 
-use crate::doctor::{examine, mended};
-use crate::{BoneChange, Character, FileError, Files, Imported};
+use crate::doctor::{examine_figure, mended};
+use crate::{BoneChange, Character, FileError, Files, Imported, RigOptions};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -93,6 +93,8 @@ pub enum TakesFrom<'a> {
 /// What was changed by hand since a file was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
+    /// What is asked of the rig before it is made.
+    pub rig: RigOptions,
     /// Bones, in the order in which they were changed.
     pub bones: Vec<ChangedBone>,
     /// How often all remedies of the doctor were applied, after that.
@@ -124,6 +126,8 @@ pub struct Made {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Line {
+    #[serde(skip_serializing_if = "RigOptions::is_default")]
+    rig: RigOptions,
     bones: Vec<ChangedBone>,
     mended: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,8 +139,8 @@ impl fmt::Display for Recipe {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.source)?;
         if self.changes != Changes::default() || self.digest.is_some() {
-            let Changes { bones, mended } = self.changes.clone();
-            let line = Line { bones, mended, digest: self.digest.map(|digest| digest.to_string()) };
+            let Changes { rig, bones, mended } = self.changes.clone();
+            let line = Line { rig, bones, mended, digest: self.digest.map(|digest| digest.to_string()) };
             write!(out, "\n{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)?;
         }
         Ok(())
@@ -165,7 +169,7 @@ impl Recipe {
         };
         let line: Line = changes.map(serde_json::from_str).transpose().map_err(wrong)?.unwrap_or_default();
         let digest = line.digest.and_then(|text| u64::from_str_radix(&text, 16).ok()).map(Digest);
-        let changes = Changes { bones: line.bones, mended: line.mended };
+        let changes = Changes { rig: line.rig, bones: line.bones, mended: line.mended };
         Ok(Recipe { source: source.to_owned(), changes, digest })
     }
 
@@ -187,11 +191,14 @@ impl Recipe {
 
     /// Whether this is the other one with more changes: all that was changed in that is changed here.
     pub fn goes_on_from(&self, other: &Recipe) -> bool {
-        self != other && self.source == other.source && self.changes.bones.starts_with(&other.changes.bones)
+        let (mine, theirs) = (&self.changes, &other.changes);
+        self != other && self.source == other.source && mine.rig == theirs.rig && mine.bones.starts_with(&theirs.bones)
     }
 
     /// Opens a file and changes it as it was changed.
     pub fn make(mut self, files: &Files) -> Result<Made, FileError> {
+        self.changes.rig = files.rig().or(self.changes.rig);
+        let files = &files.with_rig(self.changes.rig);
         self.digest = Some(Digest::of(files.open(Path::new(split_clip(&self.source).0))?.bytes()));
         let (path, clip) = split_clip(&self.source);
         let path = Path::new(path);
@@ -207,7 +214,8 @@ impl Recipe {
             imported = follow(character.imported(&path.to_string_lossy())?, clip)?;
         }
         for _ in 0..self.changes.mended {
-            let findings = examine(&imported.scene.model, &imported.scene.input).findings;
+            let rig = character.as_ref().map(|character| &character.rig);
+            let findings = examine_figure(&imported.scene.model, &imported.scene.input, rig).findings;
             let wrong = |e: supple::ModelError| FileError::new("take/model", path, e.to_string(), CHANGED);
             let scene = mended(&imported.scene, &findings).map_err(wrong)?;
             if scene.model.bodies().len() != imported.scene.model.bodies().len() {
@@ -221,6 +229,10 @@ impl Recipe {
     /// Opens the file that takes were made with; where that is gone or may not be opened, the one of its name beside them.
     pub fn make_for(mut self, files: &Files, takes: &Timeline, from: TakesFrom<'_>) -> Result<Made, FileError> {
         let path = self.file().unwrap_or(Path::new("")).to_owned();
+        if !files.rig().is_default() {
+            let what = "the takes were made with a mass and a size of its own";
+            return Err(FileError::new("file/option", &path, what, "leave out --mass, --scale and --height"));
+        }
         let trusted = match from {
             TakesFrom::Journal => path.exists(),
             TakesFrom::Folder(folder) => files.with(folder).allows(&path) || self.has_bytes_of(files, &path),
@@ -301,7 +313,8 @@ mod tests {
         assert_eq!(Recipe::parse("chain:10,damping=0.01").unwrap(), plain);
         let change = BoneChange { mass: Some(0.1 + 0.2), range: Some([-1.0, 1e-9]), ..BoneChange::default() };
         let mut of_file = Recipe::new("/models/man.glb#run");
-        of_file.changes = Changes { bones: vec![ChangedBone { bone: "calf\n.l".into(), change }], mended: 2 };
+        let rig = RigOptions { mass: Some(70.5), ..RigOptions::default() };
+        of_file.changes = Changes { rig, bones: vec![ChangedBone { bone: "calf\n.l".into(), change }], mended: 2 };
         assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
         of_file.digest = Some(Digest::of(b"man"));
         assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);

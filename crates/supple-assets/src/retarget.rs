@@ -12,6 +12,7 @@
 
 use crate::bvh::Bvh;
 use crate::imported::check_motion;
+use crate::plant;
 use crate::{FileError, Note};
 use glam::{DMat3, DQuat, DVec3};
 use std::path::Path;
@@ -33,7 +34,11 @@ pub struct Retargeted {
     pub pairs: Vec<Pair>,
     /// What was guessed.
     pub notes: Vec<Note>,
+    /// When feet stand on the ground, where the figure's soles are known.
+    pub planted: Vec<Planted>,
 }
+
+pub use plant::Planted;
 
 /// A body that follows a joint of the recording.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,9 +51,23 @@ pub struct Pair {
     pub misfit: f64,
 }
 
+/// What bodies and recorded joints are: by their names, or as a rig knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Roles {
+    /// By body of the model.
+    pub(crate) bodies: Vec<Option<(Part, Side)>>,
+    /// By joint of the recording.
+    pub(crate) joints: Vec<Option<(Part, Side)>>,
+}
+
+/// By joint: what its name means.
+pub(crate) fn by_names(bvh: &Bvh) -> Vec<Option<(Part, Side)>> {
+    bvh.joints.iter().map(|joint| meaning(&joint.name)).collect()
+}
+
 /// A part of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     Hips,
     Spine,
     Neck,
@@ -63,8 +82,9 @@ enum Part {
     Toe,
 }
 
+/// A side of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     Left,
     Right,
     Middle,
@@ -154,10 +174,9 @@ fn meaning(name: &str) -> Option<(Part, Side)> {
 }
 
 /// Which joint of the recording each body follows.
-fn pairs(model: &Model, bvh: &Bvh, map: &[(String, String)]) -> Result<Vec<Option<usize>>, String> {
+fn pairs(model: &Model, bvh: &Bvh, roles: &Roles, map: &[(String, String)]) -> Result<Vec<Option<usize>>, String> {
     let joint_named = |name: &str| bvh.joints.iter().rposition(|joint| joint.name == name);
-    let parts: Vec<_> = bvh.joints.iter().map(|joint| meaning(&joint.name)).collect();
-    let bodies: Vec<_> = model.bodies().iter().map(|body| meaning(&body.name)).collect();
+    let Roles { bodies, joints: parts } = roles;
     let several = |part: Part| matches!(part, Part::Spine | Part::Neck);
     let mut out = vec![None; bodies.len()];
     for (b, role) in bodies.iter().enumerate() {
@@ -165,7 +184,7 @@ fn pairs(model: &Model, bvh: &Bvh, map: &[(String, String)]) -> Result<Vec<Optio
         let same = |roles: &[Option<(Part, Side)>]| -> Vec<usize> {
             (0..roles.len()).filter(|&k| roles[k] == Some(*role)).collect()
         };
-        let (own, theirs) = (same(&bodies), same(&parts));
+        let (own, theirs) = (same(bodies), same(parts));
         out[b] = match own.iter().position(|&k| k == b) {
             // Of several in a row the last follows the last, the others in proportion.
             Some(k) if several(role.0) && !theirs.is_empty() => {
@@ -204,8 +223,22 @@ pub fn retarget(
     start: &State,
     map: &[(String, String)],
 ) -> Result<Retargeted, FileError> {
+    let bodies = model.bodies().iter().map(|body| meaning(&body.name)).collect();
+    retarget_as(path, bvh, model, start, map, &Roles { bodies, joints: by_names(bvh) }, &[])
+}
+
+/// The same with what bodies and joints are told; `soles` are those of feet that are to stand where the recording's do.
+pub(crate) fn retarget_as(
+    path: &Path,
+    bvh: &Bvh,
+    model: &Model,
+    start: &State,
+    map: &[(String, String)],
+    roles: &Roles,
+    soles: &[plant::Sole],
+) -> Result<Retargeted, FileError> {
     let wrong = |what: String, remedy: &str| FileError::new("file/retarget", path, what, remedy);
-    let follows = pairs(model, bvh, map).map_err(|what| wrong(what, "correct the map"))?;
+    let follows = pairs(model, bvh, roles, map).map_err(|what| wrong(what, "correct the map"))?;
     if follows.iter().flatten().count() < 2 {
         let what = "fewer than two bodies have a name that one of its joints has".to_owned();
         return Err(wrong(what, "give a map of bodies to joints"));
@@ -221,21 +254,16 @@ pub fn retarget(
         start.bodies[joint.child.index()].pose().transform_point(joint.child_from_joint.translation)
     };
     let body_of = |part: Part, side: Side| {
-        model
-            .bodies()
-            .iter()
-            .position(|body| meaning(&body.name) == Some((part, side)))
-            .filter(|&b| follows[b].is_some())
+        roles.bodies.iter().position(|role| *role == Some((part, side))).filter(|&b| follows[b].is_some())
     };
-    let joint_of =
-        |part: Part, side: Side| bvh.joints.iter().rposition(|joint| meaning(&joint.name) == Some((part, side)));
+    let joint_of = |part: Part, side: Side| roles.joints.iter().rposition(|role| *role == Some((part, side)));
     let sides = |a: Option<DVec3>, b: Option<DVec3>| Some(a? - b?).filter(|d| d.length() > 1e-9);
     let both = |part: Part| {
         let model_left = sides(body_of(part, Side::Left).map(&origin), body_of(part, Side::Right).map(&origin));
         let at = |side| joint_of(part, side).map(|j| rest[j].translation);
         model_left.zip(sides(at(Side::Left), at(Side::Right)))
     };
-    let up = up_of(bvh, &rest);
+    let up = up_of(&roles.joints, &rest);
     let turn = match both(Part::Thigh).or_else(|| both(Part::UpperArm)) {
         Some((model_left, left)) => frame(model_left, DVec3::Y) * frame(left, up).conjugate(),
         None => {
@@ -258,7 +286,7 @@ pub fn retarget(
         _ => None,
     };
     let align = |b: usize, j: usize| -> DQuat {
-        let Some((part, side)) = meaning(&model.bodies()[b].name) else { return DQuat::IDENTITY };
+        let Some((part, side)) = roles.bodies[b] else { return DQuat::IDENTITY };
         if matches!(part, Part::Hips | Part::Spine | Part::Neck | Part::Head | Part::Clavicle) {
             return DQuat::IDENTITY;
         }
@@ -376,6 +404,28 @@ pub fn retarget(
         );
         notes.push(Note { code: "import/jump", part: path.to_string_lossy().into_owned(), text });
     }
+    // Feet: where the recording's stand, so do the figure's.
+    let mut planted = Vec::new();
+    if floats && !soles.is_empty() {
+        let joint_for = |side: Side| joint_of(Part::Toe, side).or(joint_of(Part::Foot, side));
+        let leg = [Part::Thigh, Part::Shin, Part::Foot].map(|part| joint_of(part, Side::Left));
+        let unit = match leg {
+            [Some(a), Some(b), Some(c)] => {
+                let [a, b, c] = [a, b, c].map(|j| rest[j].translation);
+                plant::LEG / (a.distance(b) + b.distance(c)).max(1e-9)
+            }
+            _ => scale,
+        };
+        let places = |j: usize| -> Vec<DVec3> {
+            (first_frame..bvh.frames()).map(|f| turn * bvh.frame(f)[j].translation * unit).collect()
+        };
+        let contacts: Vec<Vec<bool>> = soles
+            .iter()
+            .map(|sole| joint_for(sole.side).map_or(vec![false; frames], |j| plant::stands(&places(j), bvh.frame_time)))
+            .collect();
+        planted =
+            plant::plant(model, &mut coordinates, &mut state, &mut found, &wishes, soles, &contacts, bvh.frame_time);
+    }
     for (positions, wishes) in found.into_iter().zip(wishes) {
         coordinates.positions = positions;
         coordinates.write(model, &mut state);
@@ -397,13 +447,12 @@ pub fn retarget(
     };
     let pairs = follows.iter().enumerate().filter_map(|(b, j)| j.map(|j| pair(b, j))).collect();
     check_motion(path, &motion)?;
-    Ok(Retargeted { motion, pairs, notes })
+    Ok(Retargeted { motion, pairs, notes, planted })
 }
 
 /// Up of a recording: the axis along which its head is farthest from its feet at rest; Y where names do not tell.
-pub(crate) fn up_of(bvh: &Bvh, rest: &[Pose]) -> DVec3 {
-    let joint_of =
-        |part: Part, side: Side| bvh.joints.iter().rposition(|joint| meaning(&joint.name) == Some((part, side)));
+pub(crate) fn up_of(joints: &[Option<(Part, Side)>], rest: &[Pose]) -> DVec3 {
+    let joint_of = |part: Part, side: Side| joints.iter().rposition(|role| *role == Some((part, side)));
     let feet = joint_of(Part::Foot, Side::Left).or(joint_of(Part::Shin, Side::Left));
     match joint_of(Part::Head, Side::Middle).zip(feet) {
         Some((head, foot)) if rest[head].translation != rest[foot].translation => {
@@ -701,7 +750,7 @@ fn reach(model: &Model, coordinates: &mut Coordinates, chain: &[usize], base: DQ
     best.length()
 }
 
-fn advance(coordinates: &mut Coordinates, link: &(usize, Link), direction: usize, by: f64) {
+pub(crate) fn advance(coordinates: &mut Coordinates, link: &(usize, Link), direction: usize, by: f64) {
     let mut rates = [0.0; 6];
     rates[direction] = by;
     let range = coordinates.position_range(link.0);
@@ -709,7 +758,7 @@ fn advance(coordinates: &mut Coordinates, link: &(usize, Link), direction: usize
 }
 
 /// Followed poses keep this far from limits \[rad\], so that these need not act.
-const MARGIN: f64 = 0.1;
+pub(crate) const MARGIN: f64 = 0.1;
 /// Joints that no recorded one moves, as those of fingers, rest this far from them \[rad\]: they swing with what carries them.
 const LOOSE: f64 = 0.4;
 
@@ -720,7 +769,7 @@ fn narrowed(range: Range, margin: f64) -> Range {
 }
 
 /// Brings a joint inside its limits: an angle to the nearest end, a ball back along its turn until it is inside.
-fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link, margin: f64) {
+pub(crate) fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link, margin: f64) {
     let Some(joint) = model.topology().nodes[node].joint.map(|id| model.joint(id)) else { return };
     let range = coordinates.position_range(node);
     let slots = &mut coordinates.positions[range][link.mask.free_translations()..];

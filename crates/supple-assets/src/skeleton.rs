@@ -1,7 +1,7 @@
 //! The figure of a recording itself: a body for every joint, with capsules along its bones, that follows the recorded motion.
 
 use crate::bvh::{Bvh, Channel};
-use crate::retarget::{Followed, up_of};
+use crate::retarget::{Followed, by_names, up_of};
 use crate::{FileError, Imported, InputFile, Link, Note, motion};
 use glam::{DQuat, DVec3};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn build(path: &Path, recording: &Bvh) -> Result<Imported, FileError>
     let mut notes = Vec::new();
     let mut note = |code, text: String| notes.push(Note { code, part: path.to_string_lossy().into_owned(), text });
     let rest = recording.rest();
-    let turn = between(up_of(recording, &rest), DVec3::Y);
+    let turn = between(up_of(&by_names(recording), &rest), DVec3::Y);
     let heights = rest.iter().zip(&recording.joints).flat_map(|(pose, joint)| {
         let ends = joint.ends.iter().map(|end| pose.transform_point(*end)).chain([pose.translation]);
         ends.map(|p| (turn * p).y).collect::<Vec<_>>()

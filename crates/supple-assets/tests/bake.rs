@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use supple::{Scene, Work, step};
-use supple_assets::{BakeSettings, Character, Recording, bake_scene};
+use supple_assets::{BakeSettings, Character, Recording, RootMotion, bake_scene};
 
 fn asset(name: &str) -> Option<PathBuf> {
     let Ok(folder) = std::env::var("SUPPLE_ASSETS") else {
@@ -241,4 +241,71 @@ fn skin_is_baked_as_a_skinned_mesh_with_morph_targets() {
         step(&scene.model, &input, &mut state, &mut work).unwrap();
     }
     assert!(moved > 1e-3, "{moved}");
+}
+
+/// The man follows his walk for two seconds; the recording, and how a bake of it moves when it is opened again.
+#[test]
+fn a_bake_is_cut_closed_and_carried_as_asked() {
+    let Some(path) = asset("CesiumMan.glb") else { return };
+    let character = Character::open(&path).unwrap();
+    let imported = character.imported("man").unwrap();
+    let scene = imported.following(&imported.clips[0]).unwrap();
+    let mut recording = record(&scene, 90);
+    // The walk of the file is on the spot: a travel of 1 m/s is put on it.
+    recording = travelling(&recording, &scene.model, &scene.input, 1.0);
+    let play = |settings: &BakeSettings, recording: &Recording| {
+        let baked = character.bake_clips(&scene.model, &[("a", recording), ("b", recording)], settings);
+        let again = Character::from_bytes(&path, baked.bytes).unwrap();
+        let clips = again.imported("again").unwrap().clips;
+        let names: Vec<&str> = clips.iter().map(|clip| clip.name()).collect();
+        assert_eq!(names[names.len() - 2..], ["a", "b"]);
+        clips.last().unwrap().clone()
+    };
+    let plain = play(&BakeSettings::default(), &recording);
+    assert!((plain.at(1.5, 0).pose.translation - plain.at(0.0, 0).pose.translation).z > 1.4);
+
+    // On the node at the root the world sees the same; in place it stays.
+    let rooted = play(&BakeSettings { root: RootMotion::Root, ..BakeSettings::default() }, &recording);
+    let still = play(&BakeSettings { root: RootMotion::InPlace, ..BakeSettings::default() }, &recording);
+    for k in 0..15 {
+        let t = 0.1 * f64::from(k);
+        for b in 0..plain.bodies() {
+            let (a, r) = (plain.at(t, b).pose.translation, rooted.at(t, b).pose.translation);
+            assert!(a.distance(r) < 2e-3, "{t} {b}: {}", a.distance(r));
+        }
+        let gone = still.at(t, 0).pose.translation - still.at(0.0, 0).pose.translation;
+        assert!(gone.x.hypot(gone.z) < 1e-3, "{t}: {gone}");
+    }
+
+    // A loop ends in the pose that it begins with; its travel goes on.
+    let looped = play(&BakeSettings { seam: Some(0.3), ..BakeSettings::default() }, &recording);
+    let far = looped.at(1.5, 0).pose.translation - looped.at(0.0, 0).pose.translation;
+    assert!(far.z > 1.4 && far.y.abs() < 1e-3, "{far}");
+    for b in 0..looped.bodies() {
+        let (first, last) = (looped.at(0.0, b).pose, looped.at(1.5, b).pose);
+        assert!(first.rotation.angle_between(last.rotation) < 5e-3, "{b}");
+        assert!((last.translation - first.translation - far).length() < 5e-3, "{b}");
+        // Before the seam it is what it was.
+        assert!(looped.at(1.1, b).pose.translation.distance(plain.at(1.1, b).pose.translation) < 2e-3, "{b}");
+    }
+
+    // A part, in frames of its own.
+    let part = recording.cut(0.25, 1.25, Some(24.0));
+    assert_eq!((part.frames(), part.seconds()), (25, 1.0));
+    let cut = play(&BakeSettings::default(), &part);
+    for b in 0..cut.bodies() {
+        let (a, c) = (plain.at(0.75, b).pose.translation, cut.at(0.5, b).pose.translation);
+        assert!(a.distance(c) < 5e-3, "{b}: {}", a.distance(c));
+    }
+}
+
+/// The same motion, carried along Z at this speed \[m/s\].
+fn travelling(recording: &Recording, model: &supple::Model, input: &supple::Input, speed: f64) -> Recording {
+    let mut out = Recording::default();
+    for frame in 0..recording.frames() {
+        let mut state = recording.state(model, frame);
+        state.bodies.iter_mut().for_each(|body| body.position.z += speed * state.time);
+        out.add(model, input, &state, None);
+    }
+    out
 }

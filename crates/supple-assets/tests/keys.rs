@@ -99,6 +99,12 @@ fn shown(key: &str) -> Option<Shown> {
     let added = |text: &str| Some(Shown::Differs(String::new(), text.to_owned()));
     match key {
         "character.file" => Some(Shown::By(WRONG)),
+        "character.mass" | "character.scale" | "character.height" => {
+            let name = key.trim_start_matches("character.");
+            let push = "[[pushes]]\nbone = \"knee\"\nfrom = 0.1\nto = 0.3\nforce = [0.0, 0.0, 30.0]\n";
+            let base = format!("[character]\nfile = \"strip.gltf\"\n{name} = 1.5\n{push}");
+            change(&base, "= 1.5", "= 2.5")
+        }
         "character.mass_scale" => added(
             "[character]\nfile = \"strip.gltf\"\nmass_scale = 3.0\n[[pushes]]\nbone = \"knee\"\nfrom = 0.1\nto = 0.3\nforce = [0.0, 0.0, 30.0]\n",
         ),

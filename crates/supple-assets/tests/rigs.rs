@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use supple::glam::DVec3;
 use supple::{Work, step};
-use supple_assets::{BakeSettings, Character, Kind, Recording};
+use supple_assets::doctor::{examine_figure, mend};
+use supple_assets::{BakeSettings, Character, Files, Kind, Recipe, Recording, RigOptions};
 
 /// The folder of assets, or nothing, aloud, when it is not here.
 fn assets() -> Option<PathBuf> {
@@ -24,6 +25,7 @@ fn rigs_are_whole_symmetric_and_follow_their_clips() {
         ("gltf/platformer-robot.glb", Kind::Biped),
         ("gltf/generic-hand-left.glb", Kind::Other),
         ("characters/Pug/Pug.gltf", Kind::Quadruped),
+        ("characters/rogue-hooded.glb", Kind::Biped),
     ];
     for (name, kind) in files {
         let row = Character::open(&assets.join(name)).unwrap().measure().unwrap();
@@ -107,4 +109,67 @@ fn the_same_figure_in_any_unit_moves_the_same_and_is_baked_in_its_own() {
         // Keys are left out within a tenth of a millimetre a bone.
         assert!(*off < 2e-3, "{scale}: {off} m");
     }
+}
+
+fn mass(character: &Character) -> f64 {
+    character.rig.bones.iter().map(|bone| bone.mass).sum()
+}
+
+#[test]
+fn mass_and_height_are_what_was_asked_for() {
+    let Some(assets) = assets() else { return };
+    let path = assets.join("gltf/CesiumMan.glb");
+    let open = |options: RigOptions| Files::default().with_rig(options).character(&path);
+    let told = RigOptions { mass: Some(80.0), height: Some(1.8), ..RigOptions::default() };
+    let man = open(told).unwrap().unwrap();
+    assert!((mass(&man) - 80.0).abs() < 1e-9 && (man.height() - 1.8).abs() < 1e-6, "{} {}", mass(&man), man.height());
+    let plain = Character::open(&path).unwrap();
+    let half = open(RigOptions { scale: Some(0.5), ..RigOptions::default() }).unwrap().unwrap();
+    assert!((half.height() - 0.5 * plain.height()).abs() < 1e-9);
+    let both = RigOptions { scale: Some(1.0), ..told };
+    assert_eq!(open(both).unwrap_err().code, "file/option");
+    assert_eq!(open(RigOptions { mass: Some(-1.0), ..told }).unwrap_err().code, "file/option");
+    // What is no character has no rig to be asked of.
+    let robot = Files::default().with_rig(told).scene(&assets.join("mjcf/humanoid.xml"));
+    assert_eq!(robot.unwrap_err().code, "file/option");
+    // A scene file says the same, and the call goes before it; takes open with what they were made with.
+    let folder = std::env::temp_dir().join(format!("supple-rig-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(&path, folder.join("man.glb")).unwrap();
+    let scene = folder.join("man.toml");
+    std::fs::write(&scene, "[character]\nfile = \"man.glb\"\nmass = 70.0\nheight = 1.7\n").unwrap();
+    let character = |files: &Files| files.character(&scene).unwrap().unwrap();
+    let told_by_file = character(&Files::default());
+    assert!((mass(&told_by_file) - 70.0).abs() < 1e-9 && (told_by_file.height() - 1.7).abs() < 1e-6);
+    let overruled = character(&Files::default().with_rig(RigOptions { mass: Some(90.0), ..RigOptions::default() }));
+    assert!((mass(&overruled) - 90.0).abs() < 1e-9 && (overruled.height() - 1.7).abs() < 1e-6);
+    let made = Recipe::of_file(&folder.join("man.glb").to_string_lossy()).make(&Files::default().with_rig(told));
+    let again = Recipe::parse(&made.unwrap().recipe.to_string()).unwrap().make(&Files::default()).unwrap();
+    assert!((mass(&again.character.unwrap()) - 80.0).abs() < 1e-9);
+    std::fs::write(&scene, "[character]\nfile = \"man.glb\"\nmass = 0.0\n").unwrap();
+    let wrong = Files::default().character(&scene).unwrap_err();
+    assert_eq!((wrong.code, wrong.place.as_deref()), ("file/scene", Some("line 3, column 8")));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn masses_that_no_body_has_are_told_and_mended() {
+    let Some(assets) = assets() else { return };
+    let mut man = Character::open(&assets.join("gltf/CesiumMan.glb")).unwrap();
+    let findings = |man: &Character| {
+        let scene = man.imported("man").unwrap().scene;
+        let found = examine_figure(&scene.model, &scene.input, Some(&man.rig)).findings;
+        (found.iter().filter(|f| f.cause.code() == "doctor/mass").cloned().collect::<Vec<_>>(), scene)
+    };
+    assert!(findings(&man).0.is_empty());
+    let thigh = man.rig.bones.iter().position(|bone| bone.class == supple_assets::Class::Thigh).unwrap();
+    let head = man.rig.bones.iter().position(|bone| bone.class == supple_assets::Class::Head).unwrap();
+    man.rig.bones[thigh].mass *= 1.5;
+    man.rig.bones[head].mass *= 3.0;
+    man.rig.bones.iter_mut().for_each(|bone| bone.mass *= 5.0);
+    let (found, scene) = findings(&man);
+    assert_eq!(found.len(), 3, "{found:?}");
+    let mended = mend(&scene.model, &found).unwrap();
+    let left = examine_figure(&mended, &scene.input, Some(&man.rig)).findings;
+    assert!(!left.iter().any(|f| f.cause.code() == "doctor/mass"), "{left:?}");
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use supple::Scene;
 use supple_assets::Files;
-use supple_assets::doctor::{Finding, Trial, examine, mend, mend_rig};
+use supple_assets::doctor::{Finding, Trial, examine_figure, mend, mend_rig};
 
 /// The rig of a character with its remedies, as a scene file.
 fn write_rig(scene: &Scene, from: &Files, findings: &[Finding], path: &Path, terminal: &Terminal) -> Result<(), Error> {
@@ -84,13 +84,15 @@ pub(crate) fn run(
     json: bool,
     terminal: &Terminal,
 ) -> Result<(), Error> {
-    let diagnosis = examine(&scene.model, &scene.input);
+    let character = crate::scenes::character(&scene.name, from)?;
+    let rig = character.as_ref().map(|character| &character.rig);
+    let diagnosis = examine_figure(&scene.model, &scene.input, rig);
     let model = mend(&scene.model, &diagnosis.findings).map_err(|e| Error::failed("scene/model", e.to_string()))?;
     let mended = (!diagnosis.findings.is_empty()).then(|| {
         // Joints and trackers may have gone: the input keeps what does not name them.
         let input =
             supple::Input { gravity: scene.input.gravity, contacts: scene.input.contacts, ..supple::Input::default() };
-        let after = examine(&model, &input);
+        let after = examine_figure(&model, &input, rig);
         Mended { findings: after.findings.len(), jerks: Jerks::new(&after.trial) }
     });
     if let Some(files) = files {

@@ -23,6 +23,8 @@ pub(crate) struct InspectArgs {
     scene: String,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,
+    #[command(flatten)]
+    character: crate::scenes::CharacterArgs,
     /// Look for what would make it explode, jerk it for two seconds, tell causes and remedies
     #[arg(long)]
     doctor: bool,
@@ -47,7 +49,7 @@ const SHOWN_FIRST: usize = 20;
 
 /// Tells what is in the scene.
 pub(crate) fn run(args: &InspectArgs, terminal: &Terminal) -> Result<(), Error> {
-    let from = args.files.files()?;
+    let from = args.files.with(&args.character)?;
     let source = crate::scenes::open_source(&args.scene, &from)?;
     let (scene, file) = (&source.scene, source.file.as_ref());
     let model = &scene.model;

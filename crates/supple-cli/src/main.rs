@@ -4,6 +4,7 @@
 //! or a file is wrong.
 
 mod assemble;
+mod bake;
 mod bench;
 mod compare;
 mod cores;

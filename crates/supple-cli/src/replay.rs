@@ -1,5 +1,6 @@
 //! `supple simulate X.take`: does a recorded run again, tells whether it came out the same, and writes what was asked for.
 
+use crate::bake::{BakeArgs, Clip};
 use crate::error::Error;
 use crate::output::{self, Outputs, Trajectory};
 use crate::table;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use supple::timeline::file::TakeFile;
 use supple::timeline::{Difference, Playback};
 use supple::{Moment, Run, Scene, TakeError, Work, measure};
-use supple_assets::{Files, Recording};
+use supple_assets::{Character, Recording};
 
 /// What a replay measured. The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
@@ -100,16 +101,40 @@ impl Again<'_> {
     }
 }
 
+/// What is written of a replay.
+pub(crate) struct Wanted<'a> {
+    pub(crate) bake: &'a BakeArgs,
+    pub(crate) files: &'a Outputs,
+    pub(crate) json: bool,
+}
+
+/// The takes beside the one that is looked at, as they are stored.
+fn others(scene: &Scene, file: &TakeFile) -> Result<Vec<Clip>, Error> {
+    let mut shown = Moment::new(scene.state.clone(), scene.input.clone());
+    let takes = file.timeline.takes().iter().enumerate();
+    let mut clips = Vec::new();
+    for (k, take) in takes.filter(|(k, take)| *k != file.current && !take.is_removed()) {
+        let (mut recording, mut playback) = (Recording::default(), Playback::default());
+        for step in 0..=take.end() {
+            file.timeline.look(k, step, &mut playback).map_err(|e| Error::take(&e))?;
+            playback.show(&scene.model, &mut shown);
+            recording.add(&scene.model, &shown.input, &shown.state, None);
+        }
+        clips.push((take.name.clone(), recording));
+    }
+    Ok(clips)
+}
+
 /// Does the take that was being looked at again, from the start of its scene. One of this build and model that comes out otherwise has failed; one of
 /// another is played as it is stored, and where computing it again differs is told.
 pub(crate) fn run(
     scene: &Scene,
-    from: &Files,
+    character: Option<&Character>,
     file: &TakeFile,
-    files: &Outputs,
-    json: bool,
+    wanted: &Wanted<'_>,
     terminal: &Terminal,
 ) -> Result<(), Error> {
+    let &Wanted { bake, files, json } = wanted;
     let (model, timeline) = (&scene.model, &file.timeline);
     let take = &timeline.takes()[file.current];
     let ours = file.build == crate::build() && timeline.is_of(model);
@@ -153,8 +178,13 @@ pub(crate) fn run(
         bar.inc(u64::from(step > 0));
     }
     bar.finish_and_clear();
-    if let Some(recording) = &recording {
-        crate::scenes::write_baked(scene, recording, from, files, terminal)?;
+    if let Some(recording) = recording {
+        let mut clips = vec![(take.name.clone(), recording)];
+        // All takes of a character's file are clips of the one that is written.
+        if character.is_some() && files.ending("glb").next().is_some() {
+            clips.extend(others(scene, file)?);
+        }
+        bake.write(scene, character, clips, files, terminal)?;
     }
     for trajectory in trajectories {
         trajectory.finish()?;

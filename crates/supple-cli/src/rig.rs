@@ -20,6 +20,8 @@ pub(crate) struct RigArgs {
     file: Option<PathBuf>,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,
+    #[command(flatten)]
+    character: crate::scenes::CharacterArgs,
     /// Fit the limits of joints to these clips of the file or recorded motions, instead of what names and forms tell
     #[arg(long, value_name = "CLIP|FILE.bvh", num_args = 1..)]
     limits_from: Vec<String>,
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
         return output::print(|out| out.write_all(scene_schema().as_bytes()));
     };
     let files = Outputs::check(args.output.as_slice(), &["toml", "glb"])?;
-    let from = args.files.files()?;
+    let from = args.files.with(&args.character)?;
     let mut character = open(path, &from)?;
     if !args.limits_from.is_empty() {
         fit_limits(&mut character, path, &args.limits_from, &from, terminal)?;

@@ -1,21 +1,17 @@
 //! `supple scenes`, and how SCENE is opened.
 
 use crate::error::Error;
-use crate::output::{self, Outputs};
+use crate::output;
 use crate::table::{Align, Table, count, figure};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Motion, Scene, State};
-use supple_assets::{
-    BakeSettings, Baked, Character, Files, Imported, Made, Recipe, Recording, TakesFrom, bake_scene, is_file,
-    split_clip,
-};
+use supple_assets::{Character, Files, Imported, Made, Recipe, RigOptions, TakesFrom, is_file, split_clip};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -83,10 +79,36 @@ pub(crate) struct FilesArgs {
     allow_dir: Vec<PathBuf>,
 }
 
+/// What is asked of the rig of a character.
+#[derive(Args, Debug, Default)]
+pub(crate) struct CharacterArgs {
+    /// The mass of a character of a file; by its height or volume unless told
+    #[arg(long, value_name = "KG", value_parser = above_zero, help_heading = "Character")]
+    mass: Option<f64>,
+    /// Metres in a unit of length of a character's file; found unless told
+    #[arg(long, value_name = "M", value_parser = above_zero, conflicts_with = "height", help_heading = "Character")]
+    scale: Option<f64>,
+    /// The height of a character of a file in metres, in place of --scale
+    #[arg(long, value_name = "M", value_parser = above_zero, help_heading = "Character")]
+    height: Option<f64>,
+}
+
+/// A number above 0.
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
+    number.ok_or_else(|| "give a number above 0".to_owned())
+}
+
 impl FilesArgs {
     /// The door that all files of a call go through.
     pub(crate) fn files(&self) -> Result<Files, Error> {
         Files::allowing(&self.allow_dir).map_err(|e| Error::file(&e))
+    }
+
+    /// The same, with this asked of characters.
+    pub(crate) fn with(&self, character: &CharacterArgs) -> Result<Files, Error> {
+        let CharacterArgs { mass, scale, height } = *character;
+        Ok(self.files()?.with_rig(RigOptions { mass, scale, height }))
     }
 }
 
@@ -94,8 +116,8 @@ impl FilesArgs {
 pub(crate) enum Opened {
     /// A scene at its start.
     Scene(Scene),
-    /// Recorded takes with their scene.
-    Takes(Scene, TakeFile),
+    /// Recorded takes with their scene, and the character that it is of.
+    Takes(Scene, TakeFile, Option<Box<Character>>),
 }
 
 /// Opens a scene or a take.
@@ -104,11 +126,11 @@ pub(crate) fn open_any(text: &str, from: &Files) -> Result<Opened, Error> {
         return open(text, from).map(Opened::Scene);
     }
     let (recorded, file) = open_take(text, from)?;
-    let scene = match recorded {
-        Recorded::Scene(scene) => *scene,
-        Recorded::File(made) => made.imported.scene,
+    let (scene, character) = match recorded {
+        Recorded::Scene(scene) => (*scene, None),
+        Recorded::File(made) => (made.imported.scene, made.character.map(Box::new)),
     };
-    Ok(Opened::Takes(scene, file))
+    Ok(Opened::Takes(scene, file, character))
 }
 
 /// Whether SCENE names a file of takes.
@@ -166,6 +188,7 @@ pub(crate) struct Source {
 /// Opens a built-in scene or a file. `FILE#CLIP` follows a clip of the file, or starts in a keyframe of an MJCF.
 pub(crate) fn open_source(text: &str, from: &Files) -> Result<Source, Error> {
     if !is_file(text) {
+        refuse_options(from)?;
         let scene = Scene::parse(text).map_err(|e| Error::scene(&e, text))?;
         return Ok(Source { scene, file: None });
     }
@@ -173,57 +196,17 @@ pub(crate) fn open_source(text: &str, from: &Files) -> Result<Source, Error> {
     Ok(Source { scene: file.scene.clone(), file: Some(file) })
 }
 
-/// Writes a simulated motion into every file whose ending is one of [`MOTION_ENDINGS`].
-pub(crate) fn write_baked(
-    scene: &Scene,
-    recording: &Recording,
-    from: &Files,
-    files: &Outputs,
-    terminal: &Terminal,
-) -> Result<(), Error> {
-    let write = |path: &Path, bytes: &[u8], notes: &[supple_assets::Note]| {
-        notes.iter().for_each(|note| terminal.note(format_args!("{}: {}", note.part, note.text)));
-        output::write(path, |out| out.write_all(bytes))
-    };
-    for path in files.ending("glb") {
-        let baked = bake(scene, recording, from)?;
-        write(path, &baked.bytes, &baked.notes)?;
+/// Refuses options of a character's rig where there is none: they would do nothing.
+fn refuse_options(from: &Files) -> Result<(), Error> {
+    if from.rig().is_default() {
+        return Ok(());
     }
-    for path in files.ending("bvh") {
-        let (motion, notes) = supple_assets::export_bvh(&scene.model, recording);
-        write(path, motion.write().as_bytes(), &notes)?;
-    }
-    for path in files.ending("usda") {
-        let character = whose(scene, from, "USD is written of characters alone")?;
-        let usda = character.usda(&scene.model, recording, "supple").map_err(|e| Error::file(&e))?;
-        write(path, usda.text.as_bytes(), &usda.notes)?;
-    }
-    for path in files.ending("vrma") {
-        let character = whose(scene, from, "a .vrma is written of avatars alone")?;
-        let settings = BakeSettings::default();
-        let baked = character.vrma(&scene.model, recording, "supple", &settings).map_err(|e| Error::file(&e))?;
-        write(path, &baked.bytes, &baked.notes)?;
-    }
-    Ok(())
-}
-
-/// The character that a scene was made of.
-fn whose(scene: &Scene, from: &Files, why: &str) -> Result<Character, Error> {
-    let missing = || Error::setting(format!("{}: {why}", scene.name), "give a character's file, or write a .glb");
-    character(&scene.name, from)?.ok_or_else(missing)
+    let what = "--mass, --scale and --height are for characters of files, and this is a built-in scene";
+    Err(Error::setting(what, "leave them out"))
 }
 
 /// Endings of files that a motion is recorded for.
 pub(crate) const MOTION_ENDINGS: [&str; 4] = ["glb", "bvh", "usda", "vrma"];
-
-/// A simulated motion as a .glb: on the nodes of the file that the scene came from, or on new ones.
-fn bake(scene: &Scene, recording: &Recording, from: &Files) -> Result<Baked, Error> {
-    let settings = BakeSettings::default();
-    Ok(match character(&scene.name, from)? {
-        Some(character) => character.bake(&scene.model, recording, "supple", &settings),
-        None => bake_scene(&scene.model, recording, &scene.name, &settings),
-    })
-}
 
 /// The character that SCENE names; `None` for built-in scenes and files of other kinds.
 pub(crate) fn character(text: &str, from: &Files) -> Result<Option<Character>, Error> {

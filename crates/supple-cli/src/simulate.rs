@@ -23,10 +23,12 @@ pub(crate) struct SimulateArgs {
     scene: String,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,
-    /// Follow a clip of the file, or a recorded motion
-    #[arg(long, value_name = "CLIP|FILE[#CLIP]")]
+    #[command(flatten)]
+    character: crate::scenes::CharacterArgs,
+    /// Follow a clip of the file, a recorded motion, or on a character a clip of another one's file
+    #[arg(long, value_name = "CLIP|FILE.bvh|FILE#CLIP")]
     track: Option<String>,
-    /// With --track FILE, a body and the recorded joint that it follows; may be given again
+    /// With a motion of another file, a body and the recorded joint that it follows; may be given again
     #[arg(long, value_name = "BODY=JOINT", requires = "track")]
     map: Vec<String>,
     /// Start in a keyframe of an MJCF file
@@ -41,6 +43,8 @@ pub(crate) struct SimulateArgs {
     /// How much time to simulate, in seconds
     #[arg(long, value_name = "S", default_value = "10", allow_hyphen_values = true)]
     seconds: String,
+    #[command(flatten)]
+    bake: crate::bake::BakeArgs,
     #[command(flatten)]
     run: RunArgs,
     /// Microseconds that the corrections of solver assembly may take in a step: turned into iterations
@@ -216,7 +220,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         (_, Some(_)) => return Err(Error::setting("only an MJCF file (.xml) has keyframes", "leave out --keyframe")),
         _ => args.scene.clone(),
     };
-    let from = args.files.files()?;
+    let from = args.files.with(&args.character)?;
     let opened = if args.floating {
         crate::scenes::open_floating(&text, &from).map(Opened::Scene)
     } else {
@@ -224,13 +228,15 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     };
     let scene = match opened? {
         Opened::Scene(scene) => scene,
-        Opened::Takes(scene, file) => {
+        Opened::Takes(scene, file, character) => {
             args.run.refuse_for_take()?;
             if args.budget.is_some() {
                 return Err(Error::setting("a take has its iterations recorded", "leave out --budget"));
             }
             let files = Outputs::check(&args.output, &ENDINGS)?;
-            return crate::replay::run(&scene, &from, &file, &files, args.json, terminal);
+            args.bake.check(&files)?;
+            let outputs = crate::replay::Wanted { bake: &args.bake, files: &files, json: args.json };
+            return crate::replay::run(&scene, character.as_deref(), &file, &outputs, terminal);
         }
     };
     let (scene, track) = match recorded {
@@ -244,6 +250,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
     let files = Outputs::check(&args.output, &ENDINGS)?;
+    args.bake.check(&files)?;
     let mut trajectories = files.ending("csv").map(Trajectory::create).collect::<Result<Vec<_>, _>>()?;
 
     let wanted = crate::scenes::MOTION_ENDINGS.iter().any(|ending| files.ending(ending).next().is_some());
@@ -251,7 +258,9 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
     let report = simulate(&scene, input, budget, steps, &mut trajectories, &mut recording, track, terminal)?;
 
     if let Some(recording) = recording {
-        crate::scenes::write_baked(&scene, &recording, &from, &files, terminal)?;
+        let character = crate::scenes::character(&text, &from)?;
+        let clips = vec![("supple".to_owned(), recording)];
+        args.bake.write(&scene, character.as_ref(), clips, &files, terminal)?;
     }
 
     for trajectory in trajectories {

@@ -73,10 +73,19 @@ impl Track {
         let map = map.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
         let (path, clip) = supple_assets::split_clip(file);
         let path = Path::new(path);
-        let recording = from.open(path).and_then(|file| supple_assets::motion::recording(file, clip));
-        let recording = recording.map_err(|e| Error::file(&e))?;
         let model = followable(&scene.model).map_err(|e| Error::failed("scene/model", e.to_string()))?;
-        let on = retarget(path, &recording, &model, &scene.state, &map).map_err(|e| Error::file(&e))?;
+        let on = match crate::scenes::character(&scene.name, from)? {
+            Some(character) => {
+                let source = from.motion(file).map_err(|e| Error::file(&e))?;
+                let imported = character.imported(&scene.name).map_err(|e| Error::file(&e))?;
+                character.take_on(&imported, &source, &map)
+            }
+            None => from
+                .open(path)
+                .and_then(|file| supple_assets::motion::recording(file, clip))
+                .and_then(|recording| retarget(path, &recording, &model, &scene.state, &map)),
+        };
+        let on = on.map_err(|e| Error::file(&e))?;
         for note in &on.notes {
             terminal.note(format_args!("{}: {}", note.part, note.text));
         }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::output;
-use crate::scenes::{self, FilesArgs, Recorded};
+use crate::scenes::{self, CharacterArgs, FilesArgs, Recorded};
 use crate::terminal::Terminal;
 use clap::Args;
 use std::io::Write;
@@ -22,6 +22,8 @@ pub(crate) struct ViewArgs {
     scene: String,
     #[command(flatten)]
     files: FilesArgs,
+    #[command(flatten)]
+    character: CharacterArgs,
     /// Listen on this address of the machine instead of 127.0.0.1, so that others on the network who have the printed
     /// address reach the studio, unencrypted: 0.0.0.0 for all its addresses
     #[arg(long, value_name = "ADDRESS")]
@@ -45,6 +47,7 @@ impl Default for ViewArgs {
         ViewArgs {
             scene: "hand".into(),
             files: FilesArgs::default(),
+            character: CharacterArgs::default(),
             listen: None,
             port: None,
             no_open: false,
@@ -56,7 +59,7 @@ impl Default for ViewArgs {
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
-    let files = args.files.files()?;
+    let files = args.files.with(&args.character)?;
     let opening = open(&args.scene, &files)?;
     let bodies = opening.model().bodies().len();
     if bodies > supple_studio::MAX_BODIES {

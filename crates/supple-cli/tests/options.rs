@@ -31,6 +31,8 @@ struct Files {
     walk: PathBuf,
     /// A scene file whose character lies in another folder.
     elsewhere: PathBuf,
+    /// The figure, pushed.
+    pushed: PathBuf,
 }
 
 impl Files {
@@ -46,12 +48,18 @@ impl Files {
         let figure = folder.join("gltf/mannequiny.glb");
         let elsewhere = fresh_file("elsewhere.toml");
         std::fs::write(&elsewhere, format!("[character]\nfile = {:?}\n", figure.display().to_string())).unwrap();
+        let (pushed, copy) = (fresh_file("pushed.toml"), fresh_file("figure.glb"));
+        std::fs::copy(&figure, &copy).unwrap();
+        let push = "[[pushes]]\nbone = \"spine_02\"\nfrom = 0.0\nto = 0.5\nforce = [300.0, 0.0, 300.0]\n";
+        let file = copy.file_name().unwrap().to_string_lossy().into_owned();
+        std::fs::write(&pushed, format!("[character]\nfile = {file:?}\n{push}")).unwrap();
         Some(Files {
             humanoid: folder.join("mjcf/humanoid.xml"),
             robot: folder.join("mjcf/ant.xml"),
             walk: folder.join("bvh/cmu_02_01.bvh"),
             figure,
             elsewhere,
+            pushed,
         })
     }
 }
@@ -75,6 +83,23 @@ fn case(of: &str, option: &str, files: &Files) -> Option<[Vec<String>; 2]> {
     let picture = format!("render chain:3 --size 80x60 -o {png}");
     let film = format!("render chain:3 --size 40x30 -o {gif}");
     match (of, option) {
+        (_, "mass" | "scale" | "height") => {
+            // A push shows a mass, where springs that are made for it do not.
+            let pushed = text(&files.pushed);
+            let line = match of {
+                "render" => format!("render {pushed} --at 0.5 --size 80x60 -o {png}"),
+                "simulate" => format!("simulate {figure} --seconds 0.1 --json"),
+                "inspect" => format!("inspect {figure}"),
+                _ => format!("rig {figure}"),
+            };
+            added(&line, &format!("--{option} 2.5"))
+        }
+        ("simulate", "fps" | "from" | "to" | "loop" | "root-motion") => {
+            let value = if option == "root-motion" { "in-place" } else { "0.1" };
+            let value = if option == "fps" { "24" } else { value };
+            let glb = text(&fresh_file("option.glb"));
+            added(&format!("simulate {figure} --track {walk} --seconds 0.3 -o {glb}"), &format!("--{option} {value}"))
+        }
         (_, "allow-dir") => added(
             &format!("{} {elsewhere}", if of == "simulate" { "simulate --seconds 0.1" } else { of }),
             &format!("--allow-dir {assets}"),
@@ -226,7 +251,7 @@ fn every_documented_option_changes_a_result_or_is_refused() {
 
 #[test]
 fn options_of_the_studio_act() {
-    let known = ["allow-dir", "quiet", "listen", "port", "no-open", "journal", "no-journal"];
+    let known = ["allow-dir", "mass", "scale", "height", "quiet", "listen", "port", "no-open", "journal", "no-journal"];
     let documented = documented("view");
     let unknown: Vec<&String> = documented.iter().filter(|option| !known.contains(&option.as_str())).collect();
     assert!(unknown.is_empty(), "without a case: {unknown:?}");

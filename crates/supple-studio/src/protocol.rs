@@ -5,7 +5,7 @@ use crate::simulation::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use supple::Contacts;
-use supple_assets::BoneChange;
+use supple_assets::{BoneChange, RigOptions};
 
 /// Version of the protocol, told with every scene and in every frame.
 pub(crate) const PROTOCOL: u16 = 1;
@@ -123,6 +123,8 @@ pub(crate) enum Request {
     Open { scene: String },
     /// Change a bone of the character: its model is made anew, in the present pose.
     Bone { bone: String, change: BoneChange },
+    /// Make the rig of the character anew with another mass, unit of length or height; what is not told is found as when the file was opened.
+    Rig { options: RigOptions },
     /// Go to a step of a take.
     Seek { take: usize, step: u64 },
     /// Give a take a name.

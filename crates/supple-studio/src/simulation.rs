@@ -43,7 +43,9 @@ use supple::{
     StepError, TakeError, Target, Timeline, Tones, Twist, Watch, Work, measure, step,
 };
 use supple_assets::doctor::Diagnosis;
-use supple_assets::{BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, TakesFrom};
+use supple_assets::{
+    BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, RigOptions, TakesFrom,
+};
 use takes::{Moved, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) use tones::Event;
@@ -739,6 +741,40 @@ impl Simulation {
         Ok(())
     }
 
+    /// The rig of the character is made anew from its file, and stands at its start. Changes of bones are kept.
+    fn change_rig(&mut self, options: &RigOptions) -> Result<(), Refused> {
+        let stage = &self.stage;
+        let Some(character) = &stage.dress.character else {
+            return Err(("studio/value", "the scene is no character of a file: it has no rig".into()));
+        };
+        if stage.recipe.file().is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))) {
+            return Err(("studio/value", "a scene file tells mass, scale and height itself: change them there".into()));
+        }
+        let told = |e: FileError| ("studio/value", e.to_string());
+        let mut character = character.with_options(options).map_err(told)?;
+        for ChangedBone { bone, change } in &stage.recipe.changes.bones {
+            character.change(bone, change).map_err(|what| ("studio/value", format!("{bone}: {what}")))?;
+        }
+        let name = stage.scene.name.trim_end_matches(" (mended)").to_owned();
+        let mut file = character.imported(&name).map_err(told)?;
+        if let Some((_, clip)) = name.rsplit_once('#')
+            && let Some(scene) = file.clip(clip).cloned().ok().and_then(|clip| file.following(&clip))
+        {
+            file.scene = scene;
+            file.scene.name = name;
+        }
+        let mut recipe = stage.recipe.clone();
+        recipe.changes.rig = *options;
+        recipe.changes.mended = 0; // remedies are those of a model that is no more
+        let playing = self.playing;
+        self.open(Opening::of_file(Made { recipe, imported: file, character: Some(character) }))
+            .map_err(|(_, text)| ("studio/value", text))?;
+        self.playing = playing;
+        self.stage.touch(ByHand::Rig);
+        self.stage.begun_by = Some("change of mass or size".into());
+        Ok(())
+    }
+
     fn answer(&mut self, client: u64, request: Request) -> Result<Told, Refused> {
         let bad = |what: String| Err(("studio/value", what));
         match request {
@@ -767,6 +803,7 @@ impl Simulation {
                 self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
             }
             Request::Bone { bone, change } => self.change_bone(&bone, &change)?,
+            Request::Rig { options } => self.change_rig(&options)?,
             Request::Seek { take, step } => {
                 self.playing = false;
                 self.stage.seek(take, step)?;

@@ -252,6 +252,7 @@ fn case(key: &str) -> Option<Case> {
             says(chain, vec![mark.clone(), json!({"type": "unmark", "mark": 0})], vec![mark])
         }
         ("bone", _) => says(chain, vec![json!({"type": "bone", "bone": "x", "change": {"sag": 5}})], vec![]), // refused: no character
+        ("rig", _) => says(chain, vec![json!({"type": "rig", "options": {"mass": 70}})], vec![]), // the same
         ("open", "scene") => says(chain, vec![json!({"type": "open", "scene": "pendulum"})], vec![]),
         ("seek", "take") => says(
             chain,

@@ -17,12 +17,29 @@ pub struct BakeSettings {
     pub position: f64,
     /// The same for rotations \[rad\].
     pub angle: f64,
+    /// Of a character: where its travel along the ground is written.
+    pub root: RootMotion,
+    /// Of a character: over the last so many seconds its motion is led to the pose of the first frame, so that it can be played in a circle. Travel along the
+    /// ground goes on.
+    pub seam: Option<f64>,
+}
+
+/// Where the travel of a character along the ground is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RootMotion {
+    /// On the hips, as everything else that they do.
+    #[default]
+    Hips,
+    /// On the node at the root of the skeleton: hips stay above it.
+    Root,
+    /// Nowhere: the character stays in its place.
+    InPlace,
 }
 
 impl Default for BakeSettings {
     /// A tenth of a millimetre, a fiftieth of a degree.
     fn default() -> Self {
-        BakeSettings { position: 1e-4, angle: 3.5e-4 }
+        BakeSettings { position: 1e-4, angle: 3.5e-4, root: RootMotion::Hips, seam: None }
     }
 }
 
@@ -54,11 +71,15 @@ impl Character {
     /// The file with the motion as one more animation, named `name`. `model` is the one that [`Character::imported`] made, with or without soft skin: the skin
     /// becomes morph targets of the file's meshes, and every vertex is within `settings.position` of where the simulation had it.
     pub fn bake(&self, model: &Model, recording: &Recording, name: &str, settings: &BakeSettings) -> Baked {
+        self.bake_clips(model, &[(name, recording)], settings)
+    }
+
+    /// The same with several motions, each an animation of its name. Soft skin is that of the first.
+    pub fn bake_clips(&self, model: &Model, clips: &[(&str, &Recording)], settings: &BakeSettings) -> Baked {
         let document = &self.document;
         let mut notes = Vec::new();
         let mut root: Value = serde_json::from_str(&document.container.json).unwrap_or_default();
         let mut binary = merge_buffers(&mut root, document);
-        let motions = local_motions(self, model, recording, &mut notes);
         let tolerances = match model.skin() {
             // The tolerance is in metres, keys are in the unit of the file.
             None => {
@@ -66,6 +87,54 @@ impl Character {
             }
             Some(skin) => tolerances_at_surface(self, skin, settings),
         };
+        let root_node = (settings.root == RootMotion::Root).then(|| root_node(self, &mut root));
+        for (k, (name, recording)) in clips.iter().enumerate() {
+            let in_place = (settings.root != RootMotion::Hips).then(|| recording.in_place());
+            let recording = in_place.as_ref().map_or(*recording, |(recording, _)| recording);
+            let mut channels = self.channels(model, recording, &tolerances, settings, &mut root, &mut notes);
+            if let (Some((node, at)), Some((_, travel))) = (root_node, &in_place) {
+                let places: Vec<DVec3> = travel.iter().map(|far| at + *far / document.scale).collect();
+                let tolerance = settings.position / document.scale;
+                channels.0.push(translation_channel(node, &recording.times, &places, tolerance));
+            }
+            let (mut channels, worlds) = channels;
+            match model.skin() {
+                Some(skin) if k == 0 => channels.extend(bake_skin::add(
+                    &mut root,
+                    &mut binary,
+                    self,
+                    skin,
+                    recording,
+                    &worlds,
+                    settings,
+                    &mut notes,
+                )),
+                Some(_) => {
+                    let text = "soft skin is written for the first motion alone: in this one bones carry it".into();
+                    notes.push(Note { code: "bake/skin", part: (*name).to_owned(), text });
+                }
+                None => {}
+            }
+            add_animation(&mut root, &mut binary, &channels, name, recording);
+        }
+        Baked { bytes: glb(&root, binary), notes }
+    }
+
+    /// What the nodes of the file do, as channels, and their worlds for a soft skin.
+    fn channels(
+        &self,
+        model: &Model,
+        recording: &Recording,
+        tolerances: &[BakeSettings],
+        settings: &BakeSettings,
+        root: &mut Value,
+        notes: &mut Vec<Note>,
+    ) -> (Vec<Channel>, Vec<DAffine3>) {
+        let document = &self.document;
+        let mut motions = local_motions(self, model, recording, notes);
+        if let Some(blend) = settings.seam {
+            motions.nodes.iter_mut().for_each(|motion| close_seam(document, motion, &recording.times, blend));
+        }
         let mut channels = Vec::new();
         for motion in &motions.nodes {
             let (scale, rotation, translation) = steps(&document.local[motion.node]);
@@ -86,22 +155,59 @@ impl Character {
                 channels.push(translation_channel(motion.node, times, &motion.translations, tolerance.position));
             }
         }
-        if let Some(skin) = model.skin() {
-            let worlds = &motions.worlds;
-            channels.extend(bake_skin::add(
-                &mut root,
-                &mut binary,
-                self,
-                skin,
-                recording,
-                worlds,
-                settings,
-                &mut notes,
-            ));
-        }
-        add_animation(&mut root, &mut binary, &channels, name, recording);
-        Baked { bytes: glb(&root, binary), notes }
+        (channels, motions.worlds)
     }
+}
+
+/// The node that carries the travel of a character, with its place: the topmost above its first bone; a new one where that bone is topmost itself.
+fn root_node(character: &Character, root: &mut Value) -> (usize, DVec3) {
+    let document = &character.document;
+    let hips = character.rig.bones[0].node;
+    let mut top = hips;
+    while let Some(parent) = document.parents[top] {
+        top = parent;
+    }
+    if top != hips {
+        let (scale, rotation, translation) = steps(&document.local[top]);
+        let node = &mut root["nodes"][top];
+        if node.as_object_mut().and_then(|node| node.remove("matrix")).is_some() {
+            // A node that an animation moves has no matrix.
+            node["translation"] = json!(translation.to_array());
+            node["rotation"] = json!(rotation.to_array());
+            node["scale"] = json!(scale.to_array());
+        }
+        return (top, translation);
+    }
+    let added = push(root, "nodes", json!({ "name": "root", "children": [hips] }));
+    for scene in root["scenes"].as_array_mut().into_iter().flatten() {
+        for node in scene["nodes"].as_array_mut().into_iter().flatten() {
+            if node.as_u64() == Some(hips as u64) {
+                *node = added.into();
+            }
+        }
+    }
+    (added, DVec3::ZERO)
+}
+
+/// Leads the end of a node's motion to its first frame, over the last `blend` seconds, without a kink. What hangs on no node that moves keeps its travel along
+/// the ground.
+fn close_seam(document: &Document, motion: &mut LocalMotion, times: &[f64], blend: f64) {
+    let (Some(&end), Some(last)) = (times.last(), times.len().checked_sub(1)) else { return };
+    let turn = motion.rotations[0] * motion.rotations[last].conjugate();
+    let turn = if turn.w < 0.0 { -turn } else { turn };
+    let mut shift = motion.translations[0] - motion.translations[last];
+    if motion.is_root {
+        let parent = document.parents[motion.node].map_or(document.world_from_file(), |p| document.world[p]).matrix3;
+        let up = DVec3::Y * (parent * shift).y;
+        shift = parent.inverse() * up;
+    }
+    for (k, time) in times.iter().enumerate() {
+        let share = (1.0 - (end - time) / blend.max(1e-9)).clamp(0.0, 1.0);
+        let share = share * share * (3.0 - 2.0 * share);
+        motion.rotations[k] = DQuat::IDENTITY.slerp(turn, share) * motion.rotations[k];
+        motion.translations[k] += shift * share;
+    }
+    keep_sign(&mut motion.rotations);
 }
 
 /// By bone: how near its keys must lead, so that all bones above a vertex together lead it near enough.
@@ -121,6 +227,7 @@ fn tolerances_at_surface(character: &Character, skin: &Skin, settings: &BakeSett
         BakeSettings {
             position: OF_TRANSLATIONS * settings.position / (longest * scale),
             angle: OF_ROTATIONS * settings.position / (longest * reach),
+            ..*settings
         }
     };
     bones.iter().map(of_bone).collect()
@@ -305,6 +412,8 @@ struct LocalMotion {
     node: usize,
     /// The bone whose body carries it.
     bone: usize,
+    /// Whether no node above it moves.
+    is_root: bool,
     rotations: Vec<DQuat>,
     translations: Vec<DVec3>,
 }
@@ -319,8 +428,19 @@ struct Motions {
 /// What the nodes that bodies carry do within their parents. All others keep their place in theirs.
 fn local_motions(character: &Character, model: &Model, recording: &Recording, notes: &mut Vec<Note>) -> Motions {
     let mut places = NodePlaces::new(character, model);
-    let still = |(node, bone)| LocalMotion { node, bone, rotations: Vec::new(), translations: Vec::new() };
-    let mut motions = Motions { nodes: places.moving().map(still).collect(), worlds: Vec::new() };
+    let moving: Vec<(usize, usize)> = places.moving().collect();
+    let mut moves = vec![false; character.document.parents.len()];
+    let mut nodes = Vec::with_capacity(moving.len());
+    for (node, bone) in moving {
+        let mut above = character.document.parents[node];
+        while let Some(parent) = above.filter(|p| !moves[*p]) {
+            above = character.document.parents[parent];
+        }
+        moves[node] = true;
+        let (rotations, translations) = (Vec::new(), Vec::new());
+        nodes.push(LocalMotion { node, bone, is_root: above.is_none(), rotations, translations });
+    }
+    let mut motions = Motions { nodes, worlds: Vec::new() };
     for frame in recording.poses.chunks_exact(character.rig.bones.len()) {
         let mut next = motions.nodes.iter_mut();
         places.place(frame, |_, rotation, translation| {

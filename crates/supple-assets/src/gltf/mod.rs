@@ -18,7 +18,7 @@ mod vrma;
 
 pub(crate) use accessor::Reader;
 pub(crate) use animation::Clip;
-pub use bake::{BakeSettings, Baked, bake_scene};
+pub use bake::{BakeSettings, Baked, RootMotion, bake_scene};
 pub(crate) use bake::{Bounds, push, push_floats, push_indices, push_view};
 pub(crate) use document::{Document, rigid};
 pub(crate) use mesh::{Influence, SkinnedMesh};

@@ -121,6 +121,14 @@ fn capsule(points: &[DVec3], axis: DVec3, smallest: f64) -> Option<(f64, Fitted)
     Some((error, Fitted { shape, place: Pose::new(rotation::between(DVec3::X, axis), middle), volume }))
 }
 
+/// The hull of points that a round shape was fitted to, for large parts: flesh lies on what it flattens and a mesh on its facets, while a ball or a capsule rolls
+/// on for ever. `None` where the shape is not round, or the points enclose too little.
+pub(crate) fn facets(shape: &Shape, points: &[DVec3]) -> Option<Fitted> {
+    let round = matches!(shape, Shape::Sphere { .. } | Shape::Capsule { .. });
+    let (centre, axes, _) = principal(points);
+    round.then(|| hull(points, centre, axes)).flatten()
+}
+
 /// The points that lie furthest in a fixed set of directions along and between these axes.
 pub(crate) fn outermost(points: &[DVec3], axes: DMat3) -> Vec<DVec3> {
     let mut corners: Vec<DVec3> = Vec::with_capacity(HULL_CORNERS);

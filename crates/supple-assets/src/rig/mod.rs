@@ -22,6 +22,8 @@ pub use plan::Kind;
 pub use torn::Tearing;
 
 use crate::gltf::{Clip, Document, SkinnedMesh, rigid};
+use crate::plant;
+use crate::retarget::{Part, Side};
 use crate::{FileError, Note};
 use glam::{DAffine3, DMat3, DQuat, DVec3};
 use plan::Plan;
@@ -194,6 +196,24 @@ impl Rig {
     /// The bone on the other side of the body.
     pub fn twin(&self, bone: usize) -> Option<usize> {
         self.plan.twins.get(bone).copied().flatten()
+    }
+
+    /// By bone: what it is in a recorded motion, and on which side.
+    pub(crate) fn roles(&self) -> Vec<Option<(Part, Side)>> {
+        let side = |bone: &Bone| match self.plan.left {
+            Some(left) if bone.link.translation.dot(left) > self.plan.middle => Side::Left,
+            Some(_) => Side::Right,
+            None => match names::side(&bone.name) {
+                names::Side::Left => Side::Left,
+                names::Side::Right => Side::Right,
+                names::Side::Middle => Side::Middle,
+            },
+        };
+        let middle = |part: Part| matches!(part, Part::Hips | Part::Spine | Part::Neck | Part::Head);
+        let role = |bone: &Bone| {
+            plant::part(bone.class).map(|part| (part, if middle(part) { Side::Middle } else { side(bone) }))
+        };
+        self.bones.iter().map(role).collect()
     }
 
     /// Whether it is the physics that the file itself holds.
@@ -397,6 +417,8 @@ pub(crate) struct Sampled {
 pub(crate) const DENSITY: f64 = 1000.0;
 /// How long a joint takes to come to rest, unless told otherwise \[s\].
 const SETTLE: f64 = 0.5;
+/// A part with more than this share of the volume lies on facets where it is round.
+const LARGE: f64 = 0.2;
 /// Frames per second of a resampled clip.
 const CLIP_RATE: f64 = 60.0;
 /// Nodes times frames that are sampled of all clips together.
@@ -406,17 +428,33 @@ const MAX_SAMPLES: usize = 8_000_000;
 const UNDER: f64 = 0.01;
 
 /// What is asked of a rig before it is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RigOptions {
     /// Of all bodies together \[kg\]; by the height or the volume unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
     /// Metres in a unit of length of the file; found unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
     /// From the lowest vertex to the highest \[m\], in place of `scale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<f64>,
 }
 
 impl RigOptions {
+    /// These, and what they leave open as another has it. Scale and height stand for each other.
+    #[must_use]
+    pub fn or(self, other: RigOptions) -> RigOptions {
+        let size = if self.scale.is_some() || self.height.is_some() { self } else { other };
+        RigOptions { mass: self.mass.or(other.mass), scale: size.scale, height: size.height }
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_default(&self) -> bool {
+        *self == RigOptions::default()
+    }
+
     /// Refuses what no body can have.
     pub(crate) fn check(&self, path: &std::path::Path) -> Result<(), FileError> {
         let told = [
@@ -515,6 +553,7 @@ pub(crate) fn make(
         })
         .collect();
     let mut plan = plan::recognise(&parts);
+    lay_flat(&mut bones, &shares);
     masses::spread(&mut bones, &plan, &shares, enclosed, height, mass, &mut notes);
     let bone_of_node: Vec<Option<usize>> = bone_of_node.iter().map(|b| b.map(|b| place_of[b])).collect();
 
@@ -526,6 +565,19 @@ pub(crate) fn make(
     joints::plan(&mut bones, &plan, &directions, &clips, &mut notes);
     let (obstacles, loops, apart) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, height, plan, clips, notes })
+}
+
+/// Gives large round parts facets to lie on; until masses are made a bone's mass is its volume.
+fn lay_flat(bones: &mut [Bone], shares: &[&fit::Share]) {
+    let whole: f64 = bones.iter().map(|bone| bone.mass).sum();
+    for (bone, share) in bones.iter_mut().zip(shares).filter(|(bone, _)| bone.mass > LARGE * whole) {
+        for placed in &mut bone.shapes {
+            if let Some(fitted) = fit::facets(&placed.shape, &share.points) {
+                let link_from_shape = bone.link.inverse().then(fitted.place);
+                *placed = BoneShape { shape: fitted.shape, link_from_shape };
+            }
+        }
+    }
 }
 
 /// The nodes that may become bodies: joints of skins; without any, nodes that clips or physics move.

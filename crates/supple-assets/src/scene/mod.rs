@@ -7,12 +7,13 @@ mod skin;
 mod write;
 
 use crate::rig::Rig;
-use crate::{Character, FileError, Imported, InputFile, JointFrom, SpringFrom, Turn};
+use crate::{Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, Turn, split_clip};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
 use schema::{FloorEdit, ObstacleEdit, SceneFile};
 use std::collections::BTreeMap;
 use std::ops::Range as Span;
+use std::sync::Arc;
 use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
@@ -73,9 +74,23 @@ fn read(from: &InputFile) -> Result<(Character, SceneFile), FileError> {
             "give the path of the character from the folder of the scene file",
         ));
     }
-    let mut character = Character::read(at.beside(&file.character.file)?)?;
+    let named = at.beside(&file.character.file)?;
+    // What the call asks for goes before what the file does.
+    let options = from.rig().or(options(&at, &file)?);
+    let mut character = Character::read_with(named, &options)?;
     edit(&mut character.rig, &at, &file)?;
     Ok((character, file))
+}
+
+/// What a scene file asks of the rig before it is made.
+fn options(at: &Text<'_>, file: &SceneFile) -> Result<RigOptions, FileError> {
+    let edit = &file.character;
+    let told = |value: &Option<toml::Spanned<f64>>| value.as_ref().map(|value| *value.get_ref());
+    let options = RigOptions { mass: told(&edit.mass), scale: told(&edit.scale), height: told(&edit.height) };
+    let span = [&edit.mass, &edit.scale, &edit.height].into_iter().flatten().map(toml::Spanned::span).next_back();
+    let wrong = |e: FileError| at.wrong(span.unwrap_or(0..0), e.what, e.remedy);
+    options.check(at.file.path()).map_err(wrong)?;
+    Ok(options)
 }
 
 fn parse(at: &Text<'_>) -> Result<SceneFile, FileError> {
@@ -291,7 +306,18 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
         imported.scene.name = text.file.path().to_string_lossy().into_owned();
     }
     if let Some(name) = &file.character.track {
-        let clip = imported.clip(name.get_ref()).cloned().map_err(|e| text.wrong(name.span(), e.what, e.remedy))?;
+        let clip = if Source::is_file(name.get_ref()) {
+            let (path, clip) = split_clip(name.get_ref());
+            let at = |e: FileError| FileError { code: e.code, ..text.wrong(name.span(), e.what, e.remedy) };
+            let source = text.file.beside(path).and_then(|named| Source::read(named, clip)).map_err(at)?;
+            let on = character.take_on(&imported, &source, &[]).map_err(at)?;
+            imported.notes.extend(on.notes);
+            let motion = Arc::new(on.motion);
+            imported.clips.push(motion.clone());
+            motion
+        } else {
+            imported.clip(name.get_ref()).cloned().map_err(|e| text.wrong(name.span(), e.what, e.remedy))?
+        };
         let others = || text.wrong(name.span(), "the clip has other bodies than the rig", "leave `track` out");
         imported.scene = imported.following(&clip).ok_or_else(others)?;
         imported.scene.name = text.file.path().to_string_lossy().into_owned();

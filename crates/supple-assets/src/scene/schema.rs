@@ -61,10 +61,19 @@ pub(crate) struct CharacterEdit {
     /// A .glb or .gltf file, beside this one.
     #[schemars(with = "String")]
     pub(crate) file: Spanned<String>,
+    /// Of all bodies together, in kg; by the height or the volume unless told. Masses of bones come after it.
+    #[schemars(with = "Option<f64>", range(min = 0.0))]
+    pub(crate) mass: Option<Spanned<f64>>,
+    /// Metres in a unit of length of the file; found unless told.
+    #[schemars(with = "Option<f64>", range(min = 0.0))]
+    pub(crate) scale: Option<Spanned<f64>>,
+    /// From the lowest vertex to the highest, in metres, in place of `scale`.
+    #[schemars(with = "Option<f64>", range(min = 0.0))]
+    pub(crate) height: Option<Spanned<f64>>,
     /// Multiplies every mass that no bone gives.
     #[schemars(with = "Option<f64>", range(min = 0.0))]
     pub(crate) mass_scale: Option<Spanned<f64>>,
-    /// A clip of the file to be followed.
+    /// A clip of the file to be followed; or a motion from elsewhere, beside this file: `walk.bvh`, or `other.glb#walk`.
     #[schemars(with = "Option<String>")]
     pub(crate) track: Option<Spanned<String>>,
 }

@@ -21,6 +21,12 @@ impl Character {
         )?;
         writeln!(out, "# Masses in kg, angles in degrees, times in seconds.\n")?;
         writeln!(out, "[character]\nfile = {}", quoted(file))?;
+        let options = self.options();
+        for (name, value) in [("mass", options.mass), ("scale", options.scale), ("height", options.height)] {
+            if let Some(value) = value {
+                writeln!(out, "{name} = {}", number(value))?;
+            }
+        }
         let clips: Vec<&str> = self.rig.clips.iter().map(|c| c.name.as_str()).collect();
         if !clips.is_empty() {
             let names = clips.iter().map(|c| c.replace('\n', " ")).collect::<Vec<_>>().join(", ");

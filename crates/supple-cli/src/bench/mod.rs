@@ -10,6 +10,7 @@ mod flesh;
 mod hand;
 mod loops;
 mod peak;
+mod retarget;
 mod rigs;
 mod servo;
 mod skin;
@@ -77,6 +78,8 @@ enum Name {
     Condensation(skin::SkinArgs),
     /// Tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]
     Tubes(skin::SkinArgs),
+    /// Recorded motions on the figures of a folder: feet that stand
+    Retarget(retarget::RetargetArgs),
     /// The rigs of a folder of characters: masses, hinges, rest, clips followed
     Rigs(rigs::RigsArgs),
     /// Every solver with every feature: loops, contacts, limits, flesh, skin, control, grips, motors, springs, loads, takes
@@ -86,7 +89,7 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 20] = [
+const NAMES: [(&str, &str); 21] = [
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -111,6 +114,7 @@ const NAMES: [(&str, &str); 20] = [
         "error of the condensed skeleton against the coupled solution, by refinements [Galoppo 2007, §5.1]",
     ),
     ("tubes", "tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]"),
+    ("retarget", "recorded motions on the figures of a folder: feet that stand"),
     ("rigs", "the rigs of a folder of characters: masses, hinges, rest, clips followed"),
     ("together", "every solver with every feature, one small run each, against the default step at a small step"),
 ];
@@ -136,6 +140,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Skin(args)) => skin::run(args, terminal),
         Some(Name::Condensation(args)) => skin::run_condensation(args, terminal),
         Some(Name::Tubes(args)) => skin::run_tubes(args, terminal),
+        Some(Name::Retarget(args)) => retarget::run(args, terminal),
         Some(Name::Rigs(args)) => rigs::run(args, terminal),
         Some(Name::Together(args)) => together::run(args, terminal),
         Some(Name::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),

@@ -31,20 +31,14 @@ struct Row {
     refused: Option<&'static str>,
 }
 
-use supple_assets::CHARACTER_ENDINGS as ENDINGS;
+pub(super) use supple_assets::CHARACTER_ENDINGS as ENDINGS;
 
 /// Measures, writes, prints.
 pub(super) fn run(args: &RigsArgs, terminal: &Terminal) -> Result<(), Error> {
     let files = args.destination.files(&["json"])?;
-    let folder = match (&args.folder, std::env::var_os("SUPPLE_ASSETS")) {
-        (Some(folder), _) => folder.clone(),
-        (None, Some(folder)) => folder.into(),
-        (None, None) => {
-            return Err(Error::setting("no folder of characters is given", "give --folder DIR, or set SUPPLE_ASSETS"));
-        }
-    };
+    let folder = folder(args.folder.as_deref())?;
     let mut found = Vec::new();
-    walk(&folder, &mut found)?;
+    walk(&folder, &ENDINGS, &mut found)?;
     found.sort();
     if found.is_empty() {
         let what = format!("{} holds no file ending in .{}", folder.display(), ENDINGS.join(", ."));
@@ -67,7 +61,19 @@ pub(super) fn run(args: &RigsArgs, terminal: &Terminal) -> Result<(), Error> {
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+/// The folder that is walked.
+pub(super) fn folder(told: Option<&Path>) -> Result<PathBuf, Error> {
+    match (told, std::env::var_os("SUPPLE_ASSETS")) {
+        (Some(folder), _) => Ok(folder.to_owned()),
+        (None, Some(folder)) => Ok(folder.into()),
+        (None, None) => {
+            Err(Error::setting("no folder of characters is given", "give --folder DIR, or set SUPPLE_ASSETS"))
+        }
+    }
+}
+
+/// All files with one of these endings, in folders of any depth.
+pub(super) fn walk(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let cannot = |e: std::io::Error| {
         let what = format!("cannot read the folder {}: {}", folder.display(), e.kind());
         Error::setting(what, "check that it exists and may be read")
@@ -76,8 +82,8 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
         let path = entry.map_err(cannot)?.path();
         let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
         if path.is_dir() {
-            walk(&path, found)?;
-        } else if ENDINGS.contains(&ending.as_str()) {
+            walk(&path, endings, found)?;
+        } else if endings.contains(&ending.as_str()) {
             found.push(path);
         }
     }
@@ -88,6 +94,10 @@ fn measure(path: &Path) -> Result<Measured, FileError> {
     let Some(character) = Files::default().character(path)? else {
         return Err(FileError::new("file/ending", path, "it is not read as a character", "give a .glb or .gltf file"));
     };
+    if !character.has_bones() {
+        let what = "it has no bones: no skin, no joint, no humanoid";
+        return Err(FileError::new("file/bones", path, what, "give a rigged character"));
+    }
     character.measure()
 }
 

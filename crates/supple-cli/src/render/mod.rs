@@ -34,6 +34,8 @@ pub(crate) struct RenderArgs {
     scene: String,
     #[command(flatten)]
     files: crate::scenes::FilesArgs,
+    #[command(flatten)]
+    character: crate::scenes::CharacterArgs,
     /// The file to write, by its ending: .png (a picture, or a film strip with --strip) or .gif (an animation)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -123,12 +125,12 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     let kind = args.kind()?;
     let [width, height] = args.size(kind)?;
     let camera = args.camera.as_deref().map_or(Ok(Camera::default()), Camera::parse)?;
-    let source = match crate::scenes::open_any(&args.scene, &args.files.files()?)? {
+    let source = match crate::scenes::open_any(&args.scene, &args.files.with(&args.character)?)? {
         Opened::Scene(scene) => {
             let input = args.run.input(&scene)?;
             Source::Run(scene, Box::new(input))
         }
-        Opened::Takes(scene, file) => {
+        Opened::Takes(scene, file, _) => {
             args.run.refuse_for_take()?;
             Source::take(scene, file)?
         }

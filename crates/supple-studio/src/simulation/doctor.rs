@@ -2,7 +2,8 @@
 
 use super::{Command, Opening, Refused, Simulation};
 use crate::protocol::{DoctorLine, FindingLine};
-use supple_assets::doctor::{Finding, examine, mended};
+use supple_assets::RigOptions;
+use supple_assets::doctor::{Finding, examine_figure, mended};
 
 fn finding(f: &Finding) -> FindingLine<'_> {
     FindingLine { code: f.cause.code(), part: &f.part, what: &f.what, remedy: &f.remedy }
@@ -15,8 +16,9 @@ impl Simulation {
             return; // only files are ill
         }
         let (scene, generation, commands) = (self.stage.scene.clone(), self.stage.generation, self.commands.clone());
+        let rig = self.stage.dress.character.as_ref().map(|character| character.rig.clone());
         let look = move || {
-            let diagnosis = Box::new(examine(&scene.model, &scene.input));
+            let diagnosis = Box::new(examine_figure(&scene.model, &scene.input, rig.as_ref()));
             if let Some(commands) = commands.upgrade() {
                 let _ = commands.blocking_send(Command::Examined { generation, diagnosis }); // the studio may have ended
             }
@@ -39,6 +41,13 @@ impl Simulation {
         let Some(diagnosis) = self.stage.diagnosis.as_ref().filter(|d| !d.findings.is_empty()) else {
             return Err(("studio/value", "the doctor has found nothing to mend".into()));
         };
+        // A character in another unit is read anew, so that its picture has the same size as its bodies.
+        if let (Some(scale), Some(character)) =
+            (diagnosis.findings.iter().find_map(Finding::scale), &self.stage.dress.character)
+        {
+            let scale = Some(scale * character.scale());
+            return self.change_rig(&RigOptions { scale, height: None, ..*character.options() });
+        }
         let old = &self.stage.scene;
         let scene = mended(old, &diagnosis.findings).map_err(|e| ("studio/value", e.to_string()))?;
         let mut dress = self.stage.dress.clone();
