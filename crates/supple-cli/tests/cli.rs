@@ -267,13 +267,15 @@ fn benches_have_their_form() {
 
     let document = json(&["bench", "hand", "--seconds", "0.5", "--json"]);
     let rows = document["rows"].as_array().unwrap();
-    for (row, (variant, hands)) in rows.iter().zip([("full", 1), ("default", 1), ("crowd", 1000)]) {
+    for (row, (variant, hands)) in
+        rows.iter().zip([("full", 1), ("default", 1), ("crowd", 1000), ("crowd_default", 1000)])
+    {
         assert_eq!((&row["variant"], &row["hands"]), (&variant.into(), &hands.into()));
         assert_eq!(row["published_us"], 360.0);
         assert!(row["ratio_to_published"].as_f64().unwrap() > 0.0);
         assert!(row["max_joint_gap"].as_f64().unwrap() < 1e-3);
     }
-    assert_eq!(rows.len(), 3);
+    assert_eq!(rows.len(), 4);
 
     let figure = fresh_file("trees.svg");
     let words = ["bench", "trees", "--scene", "tree:7,tree:31,star:7", "--seconds", "0.1", "--json", "-o"];

@@ -553,7 +553,7 @@ pub(crate) fn make(
         })
         .collect();
     let mut plan = plan::recognise(&parts);
-    lay_flat(&mut bones, &shares);
+    let large = large(&bones);
     masses::spread(&mut bones, &plan, &shares, enclosed, height, mass, &mut notes);
     let bone_of_node: Vec<Option<usize>> = bone_of_node.iter().map(|b| b.map(|b| place_of[b])).collect();
 
@@ -563,14 +563,23 @@ pub(crate) fn make(
         (bone.class, bone.sag) = (*class, sag(*class));
     }
     joints::plan(&mut bones, &plan, &directions, &clips, &mut notes);
+    lay_flat(&mut bones, &large, &shares);
     let (obstacles, loops, apart) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, height, plan, clips, notes })
 }
 
-/// Gives large round parts facets to lie on; until masses are made a bone's mass is its volume.
-fn lay_flat(bones: &mut [Bone], shares: &[&fit::Share]) {
+/// Which bones are large; until masses are made a bone's mass is its volume.
+fn large(bones: &[Bone]) -> Vec<bool> {
     let whole: f64 = bones.iter().map(|bone| bone.mass).sum();
-    for (bone, share) in bones.iter_mut().zip(shares).filter(|(bone, _)| bone.mass > LARGE * whole) {
+    bones.iter().map(|bone| bone.mass > LARGE * whole).collect()
+}
+
+/// Gives large round parts facets to lie on. Their mass stays where the round shape has it: the hull holds vertices that
+/// neighbours share, and would make joints settle more slowly. Ranges by form are those of the round shape, too.
+fn lay_flat(bones: &mut [Bone], large: &[bool], shares: &[&fit::Share]) {
+    for ((bone, share), _) in bones.iter_mut().zip(shares).zip(large).filter(|(_, large)| **large) {
+        let (centre, inertia) = build::centre_and_inertia(bone);
+        bone.spread = Some(Spread { centre, inertia: inertia * (1.0 / bone.mass) });
         for placed in &mut bone.shapes {
             if let Some(fitted) = fit::facets(&placed.shape, &share.points) {
                 let link_from_shape = bone.link.inverse().then(fitted.place);
