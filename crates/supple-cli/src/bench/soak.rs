@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
+use supple::tone::{Change, Tone, Tones};
 use supple::{Input, Scene, State, Work, measure, step};
 
 /// Options of the bench.
@@ -54,7 +55,7 @@ enum How {
     Held,
     /// A character let go, to fall to the floor.
     Loose,
-    /// The same without the springs, dampers and motors of its joints.
+    /// The same in the state [`Tone::Limp`]: no springs and motors, the damping of tissue kept.
     Limp,
 }
 
@@ -203,7 +204,11 @@ fn open(case: &Case) -> Result<Option<Scene>, Error> {
     if case.how != How::Held {
         input.targets.fill(None);
     }
-    input.torques &= case.how != How::Limp;
+    if case.how == How::Limp {
+        let mut tones = Tones::new(&model, 0);
+        tones.change(&model, &state, &Change::to(Tone::Limp, 0.0)).expect("every character can be limp");
+        tones.direct(&model, &state, &[], &mut input);
+    }
     Ok(Some(Scene::from_parts(case.name.clone(), model, state, input)))
 }
 
