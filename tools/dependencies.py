@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Licences, sources and duplicates of the dependencies by deny.toml: what `cargo deny check licenses bans sources` does, for machines without
-cargo-deny, which takes minutes to build. Reads what `cargo metadata` tells, licences as crates declare them. Exits with 1 and a line for each fault."""
+cargo-deny, which test.sh builds where it can. Reads what `cargo metadata` tells, licences as crates declare them. Exits with 1 and a line for each fault."""
 
 import collections
 import json

@@ -19,7 +19,7 @@ use std::{env, fs, io};
 fn main() {
     println!("cargo:rerun-if-env-changed=SUPPLE_PAGE");
     let web = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("web");
-    for part in ["src", "index.html", "package.json", "package-lock.json", "vite.config.ts", "dist"] {
+    for part in ["src", "public", "index.html", "package.json", "package-lock.json", "vite.config.ts", "dist"] {
         if web.join(part).exists() {
             println!("cargo:rerun-if-changed={}", web.join(part).display());
         }

@@ -2,7 +2,7 @@
 
 use crate::gltf::{Document, SkinnedMesh, Springs, container};
 use crate::rig::{self, Rig, RigOptions};
-use crate::scene::{self, BoneChange};
+use crate::scene::{self, BoneChange, Shaped};
 use crate::{Bone, FileError, Files, Imported, InputFile, Note};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -21,6 +21,8 @@ pub struct Character {
     notes: Vec<Note>,
     /// What was asked of the rig.
     options: RigOptions,
+    /// Shapes that were made wider or longer.
+    pub(crate) shaped: Shaped,
 }
 
 impl Character {
@@ -42,7 +44,7 @@ impl Character {
 
     /// The same from bytes in memory: files that they name are not opened.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Character, FileError> {
-        Character::read(InputFile::sent(path, bytes))
+        Character::read(InputFile::received(path, bytes)?)
     }
 
     /// The .glb or .gltf file.
@@ -121,7 +123,7 @@ impl Character {
         let clips = document.clips(&mut notes)?;
         let read = |document: &Document, notes: &mut Vec<Note>| {
             let meshes = document.meshes(notes)?;
-            let rig = rig::make(document, &meshes, &clips, options.mass)?;
+            let rig = rig::make(document, &meshes, &clips, &springs, options.mass)?;
             Ok::<_, FileError>((meshes, rig))
         };
         let (mut meshes, mut rig) = read(&document, &mut notes)?;
@@ -142,13 +144,16 @@ impl Character {
             (meshes, rig) = read(&document, &mut Vec::new())?;
         }
         let (document, meshes) = (Arc::new(document), Arc::new(meshes));
-        Ok(Character { document, meshes, rig, springs, notes, options: *options })
+        let shaped = Shaped::default();
+        Ok(Character { document, meshes, rig, springs, notes, options: *options, shaped })
     }
 
     /// Changes a bone by its name, as a scene file does; what is wrong with the change, if anything.
     pub fn change(&mut self, bone: &str, change: &BoneChange) -> Result<(), String> {
         let found = self.rig.bones.iter_mut().find(|b| b.name == bone).ok_or(format!("there is no bone \"{bone}\""))?;
-        scene::change_bone(found, change)
+        scene::change_bone(found, change)?;
+        scene::note(&mut self.shaped, bone, change);
+        Ok(())
     }
 
     /// The scene of the rig as it is now. `name` is what it was asked for.

@@ -539,9 +539,11 @@ pub fn mend_rig(rig: &mut Rig, model: &Model, findings: &[Finding]) -> Vec<Note>
     let mut notes = Vec::new();
     for finding in findings {
         match &finding.fix {
-            Fix::Mass(body, mass) => rig.bones[body.index()].mass = *mass,
-            Fix::MassTimes(Some(body), factor) => rig.bones[body.index()].mass *= factor,
-            Fix::MassTimes(None, factor) => rig.bones.iter_mut().for_each(|bone| bone.mass *= factor),
+            Fix::Mass(body, mass) => rig.make_mass(body.index(), *mass),
+            Fix::MassTimes(Some(body), factor) => {
+                rig.make_mass(body.index(), rig.bones[body.index()].mass * factor);
+            }
+            Fix::MassTimes(None, factor) => rig.scale_mass(*factor),
             Fix::Limit(joint) => rig.bones[model.joint(*joint).child.index()].joint.hold_rest(),
             Fix::None => {}
             Fix::Scale(_) | Fix::Remove(..) | Fix::Inertia(..) | Fix::Strangers(..) => {

@@ -129,6 +129,15 @@ impl InputFile {
         InputFile { path, real, bytes, folder: None, allowed: Arc::default(), left, rig }
     }
 
+    /// The same, if it is no larger than a file of this name may be.
+    pub fn received(name: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<InputFile, FileError> {
+        let file = InputFile::sent(name, bytes);
+        match check_size(&file.path, file.bytes.len() as u64) {
+            Ok(_) => Ok(file),
+            Err(fault) => Err(FileError::new(fault.code, &file.path, format!("it {}", fault.what), fault.remedy)),
+        }
+    }
+
     /// What the user asks of the rig of a character in it.
     pub fn rig(&self) -> &RigOptions {
         &self.rig
@@ -325,15 +334,7 @@ fn take_in(named: &Path, path: &Path, unchanging: bool, left: &AtomicU64) -> Res
         let what = "was exchanged while it was opened".to_owned();
         return Err(Fault { code: "file/read", what, remedy: "open it again" });
     }
-    let ending = ending(named);
-    let most = MOST_BY_ENDING.iter().find(|(name, _)| *name == ending).map_or(MOST_BYTES, |(_, most)| *most);
-    if opened.len() > most {
-        return Err(Fault::large(format!(
-            "has {} bytes, more than the {} MiB that are read",
-            opened.len(),
-            most >> 20
-        )));
-    }
+    let most = check_size(named, opened.len())?;
     let in_all = left.load(Ordering::Relaxed);
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(opened.len() as usize).map_err(|_| Fault::large("does not fit into memory".into()))?;
@@ -347,6 +348,16 @@ fn take_in(named: &Path, path: &Path, unchanging: bool, left: &AtomicU64) -> Res
     }
     left.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
     Ok(bytes)
+}
+
+/// The most that is read of a file of this name, if so many bytes are not more.
+fn check_size(named: &Path, bytes: u64) -> Result<u64, Fault> {
+    let ending = ending(named);
+    let most = MOST_BY_ENDING.iter().find(|(name, _)| *name == ending).map_or(MOST_BYTES, |(_, most)| *most);
+    if bytes > most {
+        return Err(Fault::large(format!("has {bytes} bytes, more than the {} MiB that are read", most >> 20)));
+    }
+    Ok(most)
 }
 
 /// A FIFO is not waited for.

@@ -1,7 +1,7 @@
 //! What every reader makes of a file: a scene, and how its parts belong to those of the file.
 
 use crate::rig::fit;
-use crate::{FileError, Note};
+use crate::{Cast, FileError, Note, ThingTold, furnished};
 use glam::DVec3;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,10 @@ pub struct Imported {
     pub meshes: Vec<DrawnMesh>,
     /// What was changed, guessed or left out.
     pub notes: Vec<Note>,
+    /// What was put into the scene beside them.
+    pub things: Vec<ThingTold>,
+    /// The characters among them.
+    pub cast: Cast,
 }
 
 /// The node, bone or link of a file that a body stands for.
@@ -163,21 +167,33 @@ impl Imported {
     /// The scene with its trackers following a clip, from the clip's first pose on. Every root is led by the clip instead of its hold; a floor that the clip goes
     /// below is lowered.
     pub fn following(&self, clip: &Arc<Motion>) -> Option<Scene> {
-        let mut lowered = self.clone();
-        lower_floor(&self.scene.model, clip, &mut lowered.scene.input);
-        lowered.led_by(clip)
+        let mut input = self.scene.bare().input.clone();
+        lower_floor(&self.scene.bare().model, clip, &mut input);
+        self.led(clip, input)
     }
 
     /// The same with the floor as it is, for motions that press on it.
     pub(crate) fn led_by(&self, clip: &Arc<Motion>) -> Option<Scene> {
-        let Scene { name, model, mut state, mut input, .. } = self.scene.clone();
+        self.led(clip, self.scene.bare().input.clone())
+    }
+
+    fn led(&self, clip: &Arc<Motion>, mut input: Input) -> Option<Scene> {
+        let Scene { name, model, mut state, .. } = self.scene.bare().clone();
         input.targets.fill(None);
         for (i, body) in state.bodies.iter_mut().enumerate().take(clip.bodies()) {
             let start = clip.at(0.0, i);
             *body = BodyState { velocity: start.velocity, ..BodyState::at_rest(start.pose) };
         }
         state.recount_turns(&model);
-        Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())
+        let scene = Scene::from_parts(format!("{name}#{}", clip.name()), model, state, input).follow(clip.clone())?;
+        furnished(&scene, &mut self.things.clone(), &self.cast).ok()
+    }
+
+    /// The same with these things in place of those it has, or what is wrong with them.
+    pub fn furnish(&mut self, mut things: Vec<ThingTold>) -> Result<(), String> {
+        self.scene = furnished(&self.scene, &mut things, &self.cast)?;
+        self.things = things;
+        Ok(())
     }
 }
 

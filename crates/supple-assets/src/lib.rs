@@ -27,6 +27,7 @@ mod skeleton;
 mod skin;
 mod taken;
 pub mod tetmesh;
+mod things;
 pub mod urdf;
 mod usd;
 mod xml;
@@ -39,13 +40,16 @@ pub use gltf::{BakeSettings, Baked, RootMotion, SpringChain, SpringCollider, Spr
 pub use imported::{Carried, DrawnMesh, Group, Imported, Link, NoClip};
 pub use inner::Inner;
 pub use open::{CHARACTER_ENDINGS, open};
-pub use recipe::{ChangedBone, Changes, Digest, Made, Recipe, TakesFrom, is_file, split_clip};
+pub use recipe::{
+    ChangedBone, Changes, Digest, MOST_MENDED, MOST_MOTIONS, Made, Recipe, SENT, TakesFrom, is_file, split_clip,
+};
 pub use recording::{Quality, Recording};
 pub use rig::{
-    Bone, BoneShape, BoneTold, Class, Given, JointFrom, Kind, Measured, Rig, RigOptions, Spread, SpringFrom, Tearing,
-    Turn,
+    Bone, BoneShape, BoneTold, Class, Given, JointFrom, Kind, Measured, Rig, RigOptions, Spread, SpringFrom, Swing,
+    Tearing, Turn,
 };
-pub use scene::{BoneChange, JointKind, scene_schema};
+pub use scene::{BoneChange, JointKind, fits as name_fits, scene_schema};
 pub use skin::SkinPlan;
 pub use taken::{Source, Taken};
+pub use things::{Cast, HeldTold, Player, ThingTold, furnished};
 pub use usd::Usda;

@@ -8,6 +8,7 @@
 
 use crate::bvh::{self, Bvh, Channel, Joint};
 use crate::gltf::{Clip, Document, rigid};
+use crate::imported::MOST_LENGTH;
 use crate::{FileError, InputFile, export_bvh};
 use glam::{DAffine3, DQuat, DVec3};
 use std::path::Path;
@@ -106,6 +107,12 @@ fn of_clip(document: &Document, clip: &Clip) -> Result<Bvh, FileError> {
     let mut angles = vec![DVec3::ZERO; joints.len()];
     for frame in 0..frames {
         let world = clip.world(document, frame as f64 * frame_time);
+        let near = |node: &usize| world[*node].is_finite() && world[*node].translation.length() < MOST_LENGTH;
+        if !nodes.iter().all(near) {
+            let what = format!("the clip \"{}\" leads more than {MOST_LENGTH} m away", clip.name);
+            let remedy = "correct its keys";
+            return Err(FileError::new("file/number", &document.path, what, remedy).at(format!("frame {frame}")));
+        }
         let turns: Vec<DQuat> =
             nodes.iter().zip(&rest).map(|(&node, rest)| (turn(&world[node]) * rest.conjugate()).normalize()).collect();
         for (j, joint) in joints.iter().enumerate() {
@@ -117,10 +124,6 @@ fn of_clip(document: &Document, clip: &Clip) -> Result<Bvh, FileError> {
             angles[j] = export_bvh::angles_near(above.conjugate() * turns[j], angles[j]);
             values.extend(angles[j].to_array().map(f64::to_degrees));
         }
-    }
-    if values.iter().any(|x| !x.is_finite()) {
-        let what = format!("the clip \"{}\" leads to places that are not finite", clip.name);
-        return Err(FileError::new("file/number", &document.path, what, "export the file again"));
     }
     Ok(Bvh { joints, frame_time, values })
 }

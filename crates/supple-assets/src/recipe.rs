@@ -1,7 +1,7 @@
 //! How a scene is made again. A take keeps no model but this text: the name of a built-in scene, or a file and what was changed by hand since it was read.
 
 use crate::doctor::{examine_figure, mended};
-use crate::{BoneChange, Character, FileError, Files, Imported, RigOptions};
+use crate::{BoneChange, Character, FileError, Files, Imported, RigOptions, ThingTold};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -79,6 +79,9 @@ impl fmt::Display for Digest {
     }
 }
 
+/// Before the name of a file that was sent and of which no copy is kept: it has no path, and lies beside the takes if somebody put it there.
+pub const SENT: &str = "sent:";
+
 /// Where takes came from, which tells what file they may open.
 #[derive(Clone, Copy, Debug)]
 pub enum TakesFrom<'a> {
@@ -90,15 +93,24 @@ pub enum TakesFrom<'a> {
     Sent,
 }
 
+/// Motions that a character may take on, and times that the remedies of the doctor may be applied. Each is a few bytes of a take and much work to do again.
+pub const MOST_MOTIONS: usize = 64;
+/// See [`MOST_MOTIONS`].
+pub const MOST_MENDED: u32 = 16;
+
 /// What was changed by hand since a file was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// What is asked of the rig before it is made.
     pub rig: RigOptions,
+    /// Files whose motion the character took on as clips, each with its clip after `#` where it has several.
+    pub motions: Vec<String>,
     /// Bones, in the order in which they were changed.
     pub bones: Vec<ChangedBone>,
     /// How often all remedies of the doctor were applied, after that.
     pub mended: u32,
+    /// Things that were put into the scene, in place of those of the file; `None`: those of the file.
+    pub things: Option<Vec<ThingTold>>,
 }
 
 /// A bone and what was changed of it.
@@ -128,8 +140,12 @@ pub struct Made {
 struct Line {
     #[serde(skip_serializing_if = "RigOptions::is_default")]
     rig: RigOptions,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    motions: Vec<String>,
     bones: Vec<ChangedBone>,
     mended: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    things: Option<Vec<ThingTold>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -139,8 +155,9 @@ impl fmt::Display for Recipe {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.source)?;
         if self.changes != Changes::default() || self.digest.is_some() {
-            let Changes { rig, bones, mended } = self.changes.clone();
-            let line = Line { rig, bones, mended, digest: self.digest.map(|digest| digest.to_string()) };
+            let Changes { rig, motions, bones, mended, things } = self.changes.clone();
+            let digest = self.digest.map(|digest| digest.to_string());
+            let line = Line { rig, motions, bones, mended, things, digest };
             write!(out, "\n{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)?;
         }
         Ok(())
@@ -163,14 +180,30 @@ impl Recipe {
     /// Reads what `to_string` wrote.
     pub fn parse(text: &str) -> Result<Recipe, FileError> {
         let (source, changes) = text.split_once('\n').map_or((text, None), |(source, rest)| (source, Some(rest)));
-        let wrong = |e: serde_json::Error| {
+        let wrong = |e: &dyn fmt::Display| {
             let what = format!("what was changed of it cannot be read: {e}");
             FileError::new("take/damaged", Path::new(source), what, "take another copy of the take")
         };
-        let line: Line = changes.map(serde_json::from_str).transpose().map_err(wrong)?.unwrap_or_default();
-        let digest = line.digest.and_then(|text| u64::from_str_radix(&text, 16).ok()).map(Digest);
-        let changes = Changes { rig: line.rig, bones: line.bones, mended: line.mended };
+        let line: Line = changes.map(serde_json::from_str).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
+        if line.motions.len() > MOST_MOTIONS || line.mended > MOST_MENDED {
+            let (motions, mended) = (line.motions.len(), line.mended);
+            let most = format!("more than {MOST_MOTIONS} and {MOST_MENDED}");
+            return Err(wrong(&format!("{motions} motions from elsewhere, mended {mended} times: {most}")));
+        }
+        let digest = line.digest.as_ref().and_then(|text| u64::from_str_radix(text, 16).ok()).map(Digest);
+        let Line { rig, motions, bones, mended, things, .. } = line;
+        let changes = Changes { rig, motions, bones, mended, things };
         Ok(Recipe { source: source.to_owned(), changes, digest })
+    }
+
+    /// What a scene file says to follow a clip: its name, or the file that the character took it on from.
+    pub fn track(&self, clip: &str) -> String {
+        let named = |motion: &&String| {
+            let (file, own) = motion.rsplit_once('#').map_or((motion.as_str(), None), |(file, own)| (file, Some(own)));
+            let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy());
+            own.map_or(stem.as_deref() == Some(clip), |own| own == clip)
+        };
+        self.changes.motions.iter().find(named).cloned().unwrap_or_else(|| clip.to_owned())
     }
 
     /// Whether a file has the bytes that it had when this was made.
@@ -192,7 +225,12 @@ impl Recipe {
     /// Whether this is the other one with more changes: all that was changed in that is changed here.
     pub fn goes_on_from(&self, other: &Recipe) -> bool {
         let (mine, theirs) = (&self.changes, &other.changes);
-        self != other && self.source == other.source && mine.rig == theirs.rig && mine.bones.starts_with(&theirs.bones)
+        self != other
+            && self.source == other.source
+            && mine.rig == theirs.rig
+            && mine.motions.starts_with(&theirs.motions)
+            && mine.things == theirs.things
+            && mine.bones.starts_with(&theirs.bones)
     }
 
     /// Opens a file and changes it as it was changed.
@@ -203,25 +241,50 @@ impl Recipe {
         let (path, clip) = split_clip(&self.source);
         let path = Path::new(path);
         let mut character = files.character(path)?;
-        let mut imported = files.clip(&self.source)?;
+        let by_hand = !(self.changes.bones.is_empty() && self.changes.motions.is_empty());
+        let mut imported =
+            if by_hand && character.is_some() { files.scene(path)? } else { files.clip(&self.source)? };
         if let Some(character) = &mut character
-            && !self.changes.bones.is_empty()
+            && by_hand
         {
             for ChangedBone { bone, change } in &self.changes.bones {
                 let wrong = |what| FileError::new("take/model", path, what, CHANGED);
                 character.change(bone, change).map_err(|what| wrong(format!("{bone}: {what}")))?;
             }
-            imported = follow(character.imported(&path.to_string_lossy())?, clip)?;
+            let (things, cast) = (std::mem::take(&mut imported.things), std::mem::take(&mut imported.cast));
+            imported = character.imported(&path.to_string_lossy())?;
+            imported.cast = cast;
+            imported.cast.call(Some(character), &things, |_| Ok(None))?;
+            imported.furnish(things).map_err(|what| FileError::new("take/model", path, what, CHANGED))?;
+            for motion in &self.changes.motions {
+                character.add_motion(&mut imported, &files.motion(motion)?)?;
+            }
+            imported = follow(imported, clip)?;
         }
         for _ in 0..self.changes.mended {
             let rig = character.as_ref().map(|character| &character.rig);
-            let findings = examine_figure(&imported.scene.model, &imported.scene.input, rig).findings;
+            let bare = imported.scene.bare();
+            let findings = examine_figure(&bare.model, &bare.input, rig).findings;
             let wrong = |e: supple::ModelError| FileError::new("take/model", path, e.to_string(), CHANGED);
-            let scene = mended(&imported.scene, &findings).map_err(wrong)?;
-            if scene.model.bodies().len() != imported.scene.model.bodies().len() {
+            let scene = mended(bare, &findings).map_err(wrong)?;
+            if scene.model.bodies().len() != bare.model.bodies().len() {
                 imported.meshes.clear();
             }
             imported.scene = scene;
+            let things = std::mem::take(&mut imported.things);
+            let wrong = |what: String| FileError::new("take/model", path, what, CHANGED);
+            imported.furnish(things).map_err(wrong)?;
+        }
+        if let Some(things) = &self.changes.things {
+            // A path from the root was looked at by `make_for`; any other means the folder of a scene file, which opened it, and never
+            // the folder that the program was started in.
+            let open = |file: &str| match Path::new(file) {
+                path if path.is_absolute() => Character::read(files.open(path)?).map(Some),
+                _ => Ok(None),
+            };
+            imported.cast.call(character.as_ref(), things, open)?;
+            let wrong = |what: String| FileError::new("take/model", path, what, CHANGED);
+            imported.furnish(things.clone()).map_err(wrong)?;
         }
         Ok(Made { recipe: self, imported, character })
     }
@@ -246,6 +309,38 @@ impl Recipe {
             };
             let Some(near) = near else { return Err(not_opened(files, &path, from)) };
             self.source = near.to_string_lossy().into_owned() + &self.source[path.as_os_str().len()..];
+        }
+        for motion in &mut self.changes.motions {
+            let path = Path::new(split_clip(motion).0).to_owned();
+            let trusted = match from {
+                TakesFrom::Journal => path.exists(),
+                TakesFrom::Folder(folder) => files.with(folder).allows(&path),
+                TakesFrom::Sent => files.allows(&path),
+            };
+            if trusted {
+                continue;
+            }
+            // As for the character: the file of this name beside the takes.
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.strip_prefix(SENT).unwrap_or(&name);
+            let near = match from {
+                TakesFrom::Folder(folder) => Some(folder.join(name)).filter(|path| path.exists()),
+                _ => None,
+            };
+            let Some(near) = near else { return Err(not_opened(files, &path.with_file_name(name), from)) };
+            *motion = near.to_string_lossy().into_owned() + &motion[path.as_os_str().len()..];
+        }
+        for file in self.changes.things.iter().flatten().map(|told| &told.file).filter(|file| !file.is_empty()) {
+            let path = Path::new(file);
+            let trusted = match from {
+                TakesFrom::Journal => path.exists(),
+                TakesFrom::Folder(folder) => files.with(folder).allows(path),
+                TakesFrom::Sent => files.allows(path),
+            };
+            // A character that a scene file names is opened by that file.
+            if !trusted && path.is_absolute() {
+                return Err(not_opened(files, path, from));
+            }
         }
         let made = self.make(files)?;
         let changed = |e: TakeError| {
@@ -314,11 +409,40 @@ mod tests {
         let change = BoneChange { mass: Some(0.1 + 0.2), range: Some([-1.0, 1e-9]), ..BoneChange::default() };
         let mut of_file = Recipe::new("/models/man.glb#run");
         let rig = RigOptions { mass: Some(70.5), ..RigOptions::default() };
-        of_file.changes = Changes { rig, bones: vec![ChangedBone { bone: "calf\n.l".into(), change }], mended: 2 };
+        let motions = vec!["/models/run.glb#run".to_owned()];
+        let ball = ThingTold { kind: "ball".into(), rotation: [0.0, 0.0, 0.0, 1.0], ..ThingTold::default() };
+        of_file.changes = Changes {
+            rig,
+            motions,
+            bones: vec![ChangedBone { bone: "calf\n.l".into(), change }],
+            mended: 2,
+            things: Some(vec![ball]),
+        };
         assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
         of_file.digest = Some(Digest::of(b"man"));
         assert_eq!(Recipe::parse(&of_file.to_string()).unwrap(), of_file);
         assert_eq!(of_file.shown(), "man.glb#run");
         assert_eq!(Recipe::parse("man.glb\n{\"bones\":1}").unwrap_err().code, "take/damaged");
+        // A few bytes that would cost hours.
+        let motions = format!("man.glb\n{{\"motions\":[{}\"a.bvh\"]}}", "\"a.bvh\",".repeat(MOST_MOTIONS));
+        for bomb in ["man.glb\n{\"mended\":4294967295}", &motions] {
+            let error = Recipe::parse(bomb).unwrap_err();
+            assert!(error.code == "take/damaged" && !error.remedy.is_empty(), "{error}");
+        }
+    }
+
+    /// A take may name any file: a path that is not from the root would mean whatever folder the program was started in.
+    #[test]
+    fn guests_are_opened_by_a_path_from_the_root_alone() {
+        let near = "../../fuzz/strip.gltf"; // from the folder that tests are run in
+        let far = Path::new(near).canonicalize().unwrap().to_string_lossy().into_owned();
+        let made = |file: &str| {
+            let text = format!(r#"{{"name":"Anna","kind":"character","position":[2.0,0.0,0.0],"file":{file:?}}}"#);
+            let mut recipe = Recipe::of_file(&far);
+            recipe.changes.things = Some(vec![serde_json::from_str(&text).unwrap()]);
+            recipe.make(&Files::default()).map(|made| made.imported.scene.guests().len())
+        };
+        assert_eq!(made(&far).unwrap(), 1);
+        assert!(made(near).is_err());
     }
 }

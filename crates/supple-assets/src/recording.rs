@@ -9,8 +9,10 @@ use supple::{BodyState, Input, Model, Pose, Report, State};
 /// A simulated motion, frame by frame.
 #[derive(Default)]
 pub struct Recording {
-    /// \[s\]
+    /// Since the first frame \[s\].
     pub(crate) times: Vec<f64>,
+    /// The time of the first frame \[s\].
+    begun: Option<f64>,
     /// Of the bodies' centres of mass, frame after frame.
     pub(crate) poses: Vec<Pose>,
     pub(crate) quality: Vec<Quality>,
@@ -35,7 +37,8 @@ pub struct Quality {
 impl Recording {
     /// Adds a state as a frame; `report` is that of the step that led to it, if one did.
     pub fn add(&mut self, model: &Model, input: &Input, state: &State, report: Option<&Report>) {
-        self.times.push(state.time);
+        let begun = *self.begun.get_or_insert(state.time);
+        self.times.push(state.time - begun);
         self.poses.extend(state.bodies.iter().map(|body| body.pose()));
         if let Some(flesh) = model.flesh() {
             flesh.positions(state, &mut self.nodes);
@@ -89,6 +92,16 @@ impl Recording {
         out
     }
 
+    /// The motion of some of the bodies, moved to another place.
+    #[must_use]
+    pub fn of(&self, bodies: std::ops::Range<usize>, place: Pose) -> Recording {
+        let all = self.poses.len() / self.times.len().max(1);
+        let frames = self.poses.chunks(all.max(1));
+        let poses = frames.flat_map(|frame| frame[bodies.clone()].iter().map(|pose| place.then(*pose))).collect();
+        let (times, quality) = (self.times.clone(), self.quality.clone());
+        Recording { times, begun: self.begun, poses, quality, ..Recording::default() }
+    }
+
     /// A frame as a state at rest. Flesh and skin are as the model has them.
     pub fn state(&self, model: &Model, frame: usize) -> State {
         let mut state = model.start();
@@ -123,6 +136,12 @@ impl Recording {
     /// How many frames there are.
     pub fn frames(&self) -> usize {
         self.times.len()
+    }
+
+    /// What a frame takes in memory \[bytes\].
+    pub fn bytes_of_frame(&self) -> usize {
+        let all = size_of_val(&self.poses[..]) + size_of_val(&self.surface[..]) + size_of_val(&self.quality[..]);
+        all / self.times.len().max(1)
     }
 
     /// How good each frame is.

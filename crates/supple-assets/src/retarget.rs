@@ -13,7 +13,7 @@
 use crate::bvh::Bvh;
 use crate::imported::check_motion;
 use crate::plant;
-use crate::{FileError, Note};
+use crate::{FileError, Note, rig};
 use glam::{DMat3, DQuat, DVec3};
 use std::path::Path;
 use supple::maths::rotation::{between, exp, log, turned_inertia};
@@ -60,9 +60,39 @@ pub(crate) struct Roles {
     pub(crate) joints: Vec<Option<(Part, Side)>>,
 }
 
-/// By joint: what its name means.
+/// By joint: what its name means, without what all names begin with (`mixamorig:`, `Character1_`); where names do not tell both legs, by the form of the figure.
 pub(crate) fn by_names(bvh: &Bvh) -> Vec<Option<(Part, Side)>> {
-    bvh.joints.iter().map(|joint| meaning(&joint.name)).collect()
+    let names: Vec<&str> = bvh.joints.iter().map(|joint| joint.name.as_str()).collect();
+    let prefix = common_prefix(&names);
+    let told: Vec<_> = names.iter().map(|name| meaning(name).or_else(|| meaning(&name[prefix..]))).collect();
+    let has = |list: &[Option<(Part, Side)>], part: Part| {
+        [Side::Left, Side::Right].iter().all(|side| list.contains(&Some((part, *side))))
+    };
+    let legs = |list: &[Option<(Part, Side)>]| has(list, Part::Thigh) && has(list, Part::Shin);
+    if legs(&told) {
+        return told;
+    }
+    let rest = bvh.rest();
+    let ends = bvh.joints.iter().zip(&rest).map(|(joint, pose)| {
+        let ends = joint.ends.iter().map(|end| pose.transform_point(*end));
+        ends.collect::<Vec<DVec3>>()
+    });
+    let mut ends: Vec<Vec<DVec3>> = ends.collect();
+    for (joint, pose) in bvh.joints.iter().zip(&rest) {
+        joint.parent.into_iter().for_each(|parent| ends[parent].push(pose.translation));
+    }
+    let by_form = rig::roles_by_form(&names, &bvh.joints.iter().map(|j| j.parent).collect::<Vec<_>>(), &rest, &ends);
+    if legs(&by_form) { by_form } else { told }
+}
+
+/// How many bytes all names begin with alike, up to a mark or a digit, so that no word is cut.
+fn common_prefix(names: &[&str]) -> usize {
+    let Some((first, others)) = names.split_first().filter(|(_, others)| !others.is_empty()) else { return 0 };
+    let alike = |name: &&&str| first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    let shared = others.iter().map(|name| alike(&name)).min().unwrap_or(0);
+    // Letters of several bytes may begin alike.
+    let shared = (0..=shared).rev().find(|k| first.is_char_boundary(*k)).unwrap_or(0);
+    first[..shared].rfind(|c: char| c.is_ascii() && !c.is_ascii_alphabetic()).map_or(0, |at| at + 1)
 }
 
 /// A part of a figure.
@@ -299,9 +329,18 @@ pub(crate) fn retarget_as(
                 (start.bodies[b].position, child.or(end).unwrap_or(rest[j].translation))
             }
         };
+        // Of a foot the sole tells better where it points than where its mass is.
+        let sole = soles.iter().find(|sole| sole.leg[2] == b);
+        let own_end = sole.map_or(own_end, |sole| start.bodies[b].pose().transform_point(sole.tip));
         let bones = sides(Some(own_end), Some(origin(b))).zip(sides(Some(their_end), Some(rest[j].translation)));
         let Some((own, theirs)) = bones else { return DQuat::IDENTITY };
         let theirs = turn * theirs;
+        // Soles are flat at rest, however high the joints above them are: feet are turned about the upright alone.
+        let level = |d: DVec3| DVec3::new(d.x, 0.0, d.z);
+        let points_forward = |d: DVec3| level(d).length() > 0.3 * d.length();
+        if matches!(part, Part::Foot | Part::Toe) && points_forward(own) && points_forward(theirs) {
+            return between(level(own).normalize(), level(theirs).normalize());
+        }
         // A limb that is bent at the start shows the plane in which it bends: that of the recording is the mean over its frames.
         let limb = match part {
             Part::UpperArm | Part::Forearm => [Part::UpperArm, Part::Forearm, Part::Hand],
@@ -345,6 +384,8 @@ pub(crate) fn retarget_as(
         (start.bodies[root].position.y - own_ground, height(rest[leader].translation) - lowest(&rest));
     let scale = if own_height > 1e-3 && their_height > 1e-9 { own_height / their_height } else { 1.0 };
     let floats = nodes[0].joint.is_none();
+    let legs = Legs::find(bvh, turn, &rest, joint_of, soles, &origin).filter(|_| floats);
+    let scale = legs.as_ref().map_or(scale, |legs| legs.scale);
     let hips = joint_of(Part::Hips, Side::Middle).unwrap_or(0);
 
     // Some recordings begin with a frame at rest, for programs that need one: the motion begins after it.
@@ -386,10 +427,15 @@ pub(crate) fn retarget_as(
             let at = turn * frame[leader].translation * scale;
             let (first, ground) = *first_place.get_or_insert((at, own_ground - scale * ground_of(bvh, turn)));
             let centre = start.bodies[root].position;
+            let turned = wanted(root).unwrap_or(start.bodies[root].orientation);
+            let place = match &legs {
+                Some(legs) => legs.root(&frame, turn, start.bodies[root].pose(), turned),
+                None => DVec3::new(centre.x + at.x - first.x, at.y + ground, centre.z + at.z - first.z),
+            };
             let range = coordinates.position_range(0);
             let slots = &mut coordinates.positions[range];
-            DVec3::new(centre.x + at.x - first.x, at.y + ground, centre.z + at.z - first.z).write_to_slice(slots);
-            wanted(root).unwrap_or(start.bodies[root].orientation).write_to_slice(&mut slots[3..]);
+            place.write_to_slice(slots);
+            turned.write_to_slice(&mut slots[3..]);
         }
         fit(model, &mut coordinates, &at_start, &wanted, &mut state);
         found.push(coordinates.positions.clone());
@@ -448,6 +494,71 @@ pub(crate) fn retarget_as(
     let pairs = follows.iter().enumerate().filter_map(|(b, j)| j.map(|j| pair(b, j))).collect();
     check_motion(path, &motion)?;
     Ok(Retargeted { motion, pairs, notes, planted })
+}
+
+/// Where the hips of a figure with soles go: its legs are as far stretched as the recording's.
+struct Legs {
+    /// By the lengths of legs, hip to ankle.
+    scale: f64,
+    /// Hips of the recording.
+    hips: [usize; 2],
+    /// Where they are in the first frame, and how high ankles are when feet stand, in the recording's unit and the model's axes.
+    first: DVec3,
+    standing: f64,
+    /// The middle between the figure's hips at the start, and how high its ankles are then \[m\].
+    middle: DVec3,
+    ankles: f64,
+}
+
+impl Legs {
+    /// `None` where not all of both legs is known.
+    fn find(
+        bvh: &Bvh,
+        turn: DQuat,
+        rest: &[Pose],
+        joint_of: impl Fn(Part, Side) -> Option<usize>,
+        soles: &[plant::Sole],
+        origin: &impl Fn(usize) -> DVec3,
+    ) -> Option<Legs> {
+        let leg = |side: Side| {
+            let [a, b, c] = [Part::Thigh, Part::Shin, Part::Foot].map(|part| joint_of(part, side));
+            Some([a?, b?, c?])
+        };
+        let theirs = [leg(Side::Left)?, leg(Side::Right)?];
+        let [one, other] = soles else { return None };
+        let length = |[a, b, c]: [DVec3; 3]| a.distance(b) + b.distance(c);
+        let their_length: f64 = theirs.iter().map(|leg| length(leg.map(|j| rest[j].translation))).sum();
+        let own_length: f64 = [one, other].iter().map(|sole| length(sole.leg.map(origin))).sum();
+        let first_frame = bvh.frame(usize::from(bvh.begins_at_rest()));
+        let hips = theirs.map(|leg| leg[0]);
+        let mut heights: Vec<f64> = (usize::from(bvh.begins_at_rest())..bvh.frames())
+            .map(|f| bvh.frame(f))
+            .map(|frame| {
+                theirs.map(|leg| (turn * frame[leg[2]].translation).y).into_iter().fold(f64::INFINITY, f64::min)
+            })
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        let mean = |f: &dyn Fn(&plant::Sole) -> DVec3| 0.5 * (f(one) + f(other));
+        let scale = own_length / their_length;
+        (scale.is_finite() && scale > 1e-9).then(|| Legs {
+            scale,
+            hips,
+            first: turn * (0.5 * (first_frame[hips[0]].translation + first_frame[hips[1]].translation)),
+            // Not the lowest of all: a marker may have been lost.
+            standing: heights.get(heights.len() / 50).copied().unwrap_or(0.0),
+            middle: mean(&|sole| origin(sole.leg[0])),
+            ankles: mean(&|sole| origin(sole.leg[2])).y,
+        })
+    }
+
+    /// The place of a root that is turned like this, `start` being its pose at the start.
+    fn root(&self, frame: &[Pose], turn: DQuat, start: Pose, turned: DQuat) -> DVec3 {
+        let at = turn * (0.5 * (frame[self.hips[0]].translation + frame[self.hips[1]].translation));
+        let travel = (at - self.first) * self.scale;
+        let height = self.ankles + self.scale * (at.y - self.standing);
+        let middle = DVec3::new(self.middle.x + travel.x, height, self.middle.z + travel.z);
+        middle - turned * (start.rotation.conjugate() * (self.middle - start.translation))
+    }
 }
 
 /// Up of a recording: the axis along which its head is farthest from its feet at rest; Y where names do not tell.
@@ -768,7 +879,7 @@ fn narrowed(range: Range, margin: f64) -> Range {
     Range::new(range.min + margin, (range.max - margin).max(range.min + margin))
 }
 
-/// Brings a joint inside its limits: an angle to the nearest end, a ball back along its turn until it is inside.
+/// Brings a joint inside its limits: an angle and a twist to the nearest end, a swing back until it is inside.
 pub(crate) fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: usize, link: &Link, margin: f64) {
     let Some(joint) = model.topology().nodes[node].joint.map(|id| model.joint(id)) else { return };
     let range = coordinates.position_range(node);
@@ -780,23 +891,17 @@ pub(crate) fn keep_inside(model: &Model, coordinates: &mut Coordinates, node: us
             }
         }
         RotationKind::Free if joint.mask != JointMask::FREE => {
-            let q = DQuat::from_slice(slots);
+            // Swing and twist each to the nearest that is allowed: a twist that is not does not cost the swing.
+            let (s1, s2, twist) = swing_twist(DQuat::from_slice(slots));
             let less = |x: f64| x - margin.min(0.5 * x);
             let swing = joint.limits.swing.map(|e| SwingEllipse { about_y: less(e.about_y), about_z: less(e.about_z) });
+            let out = swing.map_or(0.0, |e| (s1 / e.about_y).hypot(s2 / e.about_z));
             let twists = joint.limits.angle.map(|range| narrowed(range, margin));
-            let inside = |q: DQuat| {
-                let (s1, s2, twist) = swing_twist(q);
-                swing.is_none_or(|e| e.violation(s1, s2).0 <= 0.0) && twists.is_none_or(|r| r.excess(twist) == 0.0)
-            };
-            if inside(q) || !inside(DQuat::IDENTITY) {
-                return;
+            let allowed = twists.map_or(twist, |range| twist.clamp(range.min, range.max));
+            if out > 1.0 || allowed != twist {
+                let swing = exp(DVec3::new(0.0, s1, s2) / out.max(1.0));
+                (swing * DQuat::from_rotation_x(allowed)).write_to_slice(slots);
             }
-            let (turn, mut low, mut high) = (log(q), 0.0, 1.0);
-            for _ in 0..30 {
-                let middle = 0.5 * (low + high);
-                if inside(exp(turn * middle)) { low = middle } else { high = middle }
-            }
-            exp(turn * low).write_to_slice(slots);
         }
         _ => {}
     }
@@ -825,4 +930,17 @@ pub fn residual(model: &Model, motion: &Motion, gravity: DVec3) -> Vec<Wrench> {
         })
     };
     (0..motion.frames()).map(wrench).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_prefix;
+
+    #[test]
+    fn names_of_any_letters_have_a_common_prefix() {
+        assert_eq!(common_prefix(&["Character1_Hips", "Character1_Spine"]), 11);
+        assert_eq!(common_prefix(&["グルーブ", "センター"]), 0); // two of three bytes are alike
+        assert_eq!(common_prefix(&["J_ä", "J_ö"]), 2);
+        assert_eq!(common_prefix(&["alone"]), 0);
+    }
 }

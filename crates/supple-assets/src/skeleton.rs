@@ -149,5 +149,7 @@ pub(crate) fn build(path: &Path, recording: &Bvh) -> Result<Imported, FileError>
     let links = model.bodies().iter().enumerate().map(link).collect();
     let scene = Scene::from_parts(path.to_string_lossy(), model, state, Input::default());
     let scene = scene.follow(motion.clone()).ok_or_else(too_large)?;
-    Imported { source: path.to_owned(), scene, links, clips: vec![motion], meshes: Vec::new(), notes }.within_reach()
+    let (meshes, things, clips) = (Vec::new(), Vec::new(), vec![motion]);
+    let cast = crate::Cast::default();
+    Imported { source: path.to_owned(), scene, links, clips, meshes, notes, things, cast }.within_reach()
 }

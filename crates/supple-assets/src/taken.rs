@@ -7,6 +7,7 @@ use crate::{Character, FileError, Files, Imported, InputFile, Recording, RigOpti
 use glam::DVec3;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use supple::Motion;
 
 /// A motion with what its joints are.
@@ -25,8 +26,8 @@ impl Files {
     }
 }
 
-/// Endings of files whose bones a rig tells.
-const ENDINGS: [&str; 3] = ["bvh", "glb", "gltf"];
+/// Endings of files whose bones a rig tells, where they have a body.
+const ENDINGS: [&str; 4] = ["glb", "gltf", "vrm", "fbx"];
 
 impl Source {
     /// Whether a text names a file of motion, with or without a clip, rather than a clip.
@@ -46,13 +47,22 @@ impl Source {
                 Err(FileError::new("file/clip", &path, "a recording has one motion", "leave out the clip"))
             }
             (ending, clip) if ENDINGS.contains(&ending) => {
-                Source::of_clip(&Character::read_with(file, &RigOptions::default())?, clip)
+                match Character::read_with(file.clone(), &RigOptions::default()) {
+                    Ok(character) => Source::of_clip(&character, clip),
+                    // Bones and clips without a body, as libraries of motion have them.
+                    Err(error) if error.code == "file/nothing" => Source::of_bones(file, clip),
+                    Err(error) => Err(error),
+                }
             }
-            (_, clip) => {
-                let bvh = crate::motion::recording(file, clip)?;
-                Ok(Source { path, joints: by_names(&bvh), bvh })
-            }
+            (_, clip) => Source::of_bones(file, clip),
         }
+    }
+
+    /// A clip of bones alone.
+    fn of_bones(file: InputFile, clip: Option<&str>) -> Result<Source, FileError> {
+        let path = file.path().to_owned();
+        let bvh = crate::motion::recording(file, clip)?;
+        Ok(Source { path, joints: by_names(&bvh), bvh })
     }
 
     /// A clip of a character; `None`: the only one.
@@ -66,7 +76,9 @@ impl Source {
             (None, [only]) => only.clone(),
             (None, clips) => {
                 let what = format!("it has {} clips", clips.len());
-                return Err(FileError::new("file/clip", path, what, "name one of them: FILE#CLIP"));
+                let names = clips.iter().map(|clip| clip.name()).collect::<Vec<_>>().join(", ");
+                let remedy = format!("give one after the file's name, as FILE#CLIP: {names}");
+                return Err(FileError::new("file/clip", path, what, remedy));
             }
         };
         let model = &imported.scene.model;
@@ -120,6 +132,24 @@ impl Character {
         retarget_as(&source.path, &source.bvh, &scene.model, &scene.state, map, &roles, &soles)
     }
 
+    /// Adds a motion from elsewhere to the clips of the character, called as its clip or its file is; the name that it got.
+    pub fn add_motion(&self, imported: &mut Imported, source: &Source) -> Result<String, FileError> {
+        let taken = self.take_on(imported, source, &[])?;
+        let text = source.path.to_string_lossy();
+        let (file, clip) = text.rsplit_once('#').map_or((&*text, None), |(file, clip)| (file, Some(clip)));
+        let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let wanted = clip.map(str::to_owned).or(stem).unwrap_or_else(|| "motion".into());
+        let taken_already = |name: &str| imported.clips.iter().any(|clip| clip.name() == name);
+        let numbered = (2..).map(|k| format!("{wanted} {k}"));
+        let name =
+            std::iter::once(wanted.clone()).chain(numbered).find(|name| !taken_already(name)).unwrap_or_default();
+        let motion = &taken.motion;
+        let poses = (0..motion.frames()).flat_map(|frame| motion.frame(frame).to_vec()).collect();
+        let named = Motion::new(&name, motion.rate(), motion.bodies(), poses, motion.ending());
+        imported.clips.extend(named.map(Arc::new));
+        Ok(name)
+    }
+
     /// Measures a motion from elsewhere on the character.
     pub fn measure_taken(&self, imported: &Imported, on: &Retargeted) -> Taken {
         let soles = self.soles(imported);
@@ -143,6 +173,13 @@ impl Character {
         let misfits = on.pairs.iter().map(|pair| pair.misfit);
         taken.angle_error = (misfits.sum::<f64>() / on.pairs.len().max(1) as f64).to_degrees();
         taken
+    }
+
+    /// Where the nodes are that hang on that of a bone, and go with it.
+    fn below(&self, bone: usize) -> Vec<DVec3> {
+        let (document, node) = (&self.document, self.rig.bones[bone].node);
+        let goes_along = |n: &usize| document.parents[*n] == Some(node) && self.rig.bone_of_node[*n] == Some(bone);
+        document.order.iter().copied().filter(goes_along).map(|n| document.world[n].translation).collect()
     }
 
     /// The soles of a figure's feet.
@@ -170,12 +207,18 @@ impl Character {
                 continue;
             }
             let ankle = rig.bones[foot].pivot();
-            let level = |p: DVec3| DVec3::new(p.x - ankle.x, 0.0, p.z - ankle.z);
-            let ahead = points[foot].iter().map(|p| level(*p)).max_by(|a, b| a.length().total_cmp(&b.length()));
-            // The ball is where toes begin; a foot without any stands on seven tenths of its length.
-            let ball = match toe {
-                Some(toe) => rig.bones[toe].pivot(),
-                None => ankle + ahead.unwrap_or(DVec3::ZERO) * 0.7,
+            let tip = match toe {
+                Some(toe) => rig.bones[toe].pivot() - ankle,
+                None => tip(&points[foot], ankle, rig.forward(), &self.below(foot)),
+            };
+            // The ball is where toes begin; a foot without any stands on seven tenths of its length, and one that has no sole there on what is lowest of it.
+            let low = ground + 0.25 * (ankle.y - ground);
+            let is_sole = |p: &DVec3| p.y < low && (*p - ankle).dot(tip) > 0.4 * tip.length_squared();
+            let lowest = points[foot].iter().min_by(|a, b| a.y.total_cmp(&b.y));
+            let ball = match (toe, lowest) {
+                (None, Some(lowest)) if !points[foot].iter().any(is_sole) => *lowest,
+                (None, _) => ankle + tip * 0.7,
+                (Some(_), _) => ankle + tip,
             };
             let within = |b: usize, p: DVec3| model.bodies()[b].start.inverse().transform_point(p);
             soles.push(Sole {
@@ -183,6 +226,7 @@ impl Character {
                 leg: [thigh, calf, foot],
                 toe,
                 ball: within(foot, DVec3::new(ball.x, ground, ball.z)),
+                tip: within(foot, ankle + tip),
                 foot_points: points[foot].iter().map(|p| within(foot, *p)).collect(),
                 toe_points: toe.map_or(Vec::new(), |toe| toe_points.iter().map(|p| within(toe, *p)).collect()),
                 ground,
@@ -193,6 +237,20 @@ impl Character {
         soles.iter_mut().for_each(|sole| sole.ground = ground);
         soles
     }
+}
+
+/// From the ankle to the tip of a foot, level: along the foot, which is to a node before it that it carries, such as an end or toes without a vertex; else to where most of
+/// it is; where it is as much behind the ankle as before it, to where the body looks.
+fn tip(points: &[DVec3], ankle: DVec3, forward: Option<DVec3>, nodes: &[DVec3]) -> DVec3 {
+    let level = |p: DVec3| DVec3::new(p.x - ankle.x, 0.0, p.z - ankle.z);
+    let middle = points.iter().map(|p| level(*p)).sum::<DVec3>() / points.len().max(1) as f64;
+    let size = points.iter().map(|p| level(*p).length()).fold(0.0, f64::max);
+    let ahead = |d: &DVec3| d.length() > 0.3 * size && forward.is_none_or(|f| f.dot(*d) > 0.5 * d.length());
+    let told = nodes.iter().map(|p| level(*p)).filter(ahead).max_by(|a, b| a.length().total_cmp(&b.length()));
+    let clear = Some(middle).filter(|m| m.length() > 0.2 * size);
+    let Some(along) = told.or(clear).or(forward).and_then(DVec3::try_normalize) else { return DVec3::ZERO };
+    let reach = points.iter().map(|p| level(*p).dot(along)).fold(0.0, f64::max);
+    along * reach + middle.reject_from_normalized(along)
 }
 
 /// How far the lowest vertex of a foot is from the ground \[m\].

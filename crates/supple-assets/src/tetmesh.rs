@@ -531,6 +531,12 @@ mod tests {
     }
 
     #[test]
+    fn a_mesh_that_reaches_too_far_is_refused() {
+        let far = TWO.replace("9 1 1 1", "9 1 2e6 1");
+        assert!(cage(gmsh(far.as_bytes())).unwrap_err().contains("more than 1000000 m away"));
+    }
+
+    #[test]
     fn binary_meshes_are_the_same() {
         let expected = cage(gmsh(TWO.as_bytes())).unwrap();
         let points =

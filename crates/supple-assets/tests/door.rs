@@ -68,7 +68,7 @@ fn with_buffer(uri: &str) -> (String, Vec<u8>) {
     (text[..at].to_owned() + uri + &text[end..], bytes)
 }
 
-const ENDINGS: [&str; 6] = ["glb", "gltf", "toml", "urdf", "xml", "bvh"];
+const ENDINGS: [&str; 9] = ["glb", "gltf", "vrm", "fbx", "toml", "urdf", "xml", "bvh", "vrma"];
 
 #[test]
 fn only_regular_files_are_read() {
@@ -105,6 +105,11 @@ fn files_that_tell_no_length_and_files_that_are_too_large_are_refused() {
         let path = folder.0.join(format!("large.{ending}"));
         std::fs::File::create(&path).unwrap().set_len(most + 1).unwrap(); // a hole: nothing is on the disk
         assert_eq!(code(open(&path)), "file/size", "{ending}");
+    }
+    // What is sent is no larger. (Zeros that nobody touches take no memory.)
+    for ending in ["fbx", "glb", "vrm"] {
+        let error = Character::from_bytes(Path::new(&format!("a.{ending}")), vec![0; (384 << 20) + 1]).unwrap_err();
+        assert_eq!(error.code, "file/size", "{error}");
     }
 }
 

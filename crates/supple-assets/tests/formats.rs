@@ -6,7 +6,7 @@ use glam::DVec3;
 use std::path::Path;
 use std::process::Command;
 use supple::{Pose, Work, step};
-use supple_assets::{Character, Imported, Recording, motion, open};
+use supple_assets::{BakeSettings, Character, Imported, Recording, motion, open};
 
 fn asset(name: &str) -> Option<std::path::PathBuf> {
     common::assets().map(|assets| assets.join(name))
@@ -140,6 +140,41 @@ fn spring_bones_of_avatars_are_read() {
     {
         assert_eq!(avatar(&wrong).unwrap_err().code, "file/vrm", "{wrong}");
     }
+}
+
+/// Materials for avatars and expressions are nothing to a simulation: a bake keeps them, letter by letter.
+#[test]
+fn a_bake_carries_what_an_avatar_has_besides_bones() {
+    let extensions = serde_json::json!({
+        "VRMC_vrm": { "specVersion": "1.0", "meta": { "name": "strip", "authors": ["us"], "licenseUrl": "https://vrm.dev/licenses/1.0/" },
+            "humanoid": { "humanBones": { "hips": { "node": 1 } } },
+            "expressions": { "preset": { "happy": { "morphTargetBinds": [], "isBinary": false,
+                "materialColorBinds": [{ "material": 0, "type": "color", "targetValue": [1, 0.5, 0.25, 1] }] } } } },
+        "VRMC_springBone": { "specVersion": "1.0", "springs": [{ "name": "ear", "joints": [{ "node": 1 }, { "node": 2 }] }] } });
+    let mtoon = serde_json::json!({ "VRMC_materials_mtoon": { "specVersion": "1.0", "shadeColorFactor": [0.1, 0.2, 0.3],
+        "outlineWidthMode": "worldCoordinates", "outlineWidthFactor": 0.01 } });
+    let mut root: serde_json::Value = serde_json::from_slice(include_bytes!("../../../fuzz/strip.gltf")).unwrap();
+    root["extensions"] = extensions.clone();
+    root["extensionsUsed"] = serde_json::json!(["VRMC_vrm", "VRMC_springBone", "VRMC_materials_mtoon"]);
+    root["materials"] = serde_json::json!([{ "name": "skin", "extensions": mtoon.clone() }]);
+    root["meshes"][0]["primitives"][0]["material"] = serde_json::json!(0);
+    let character = Character::from_bytes(Path::new("avatar.vrm"), root.to_string().into_bytes()).unwrap();
+    let scene = character.imported("avatar").unwrap().scene;
+    let (mut state, mut work, mut recording) = (scene.state.clone(), Work::new(&scene.model), Recording::default());
+    for _ in 0..10 {
+        let report = step(&scene.model, &scene.input, &mut state, &mut work).unwrap();
+        recording.add(&scene.model, &scene.input, &state, Some(&report));
+    }
+    let baked = character.bake(&scene.model, &recording, "sway", &BakeSettings::default()).bytes;
+    let length = u32::from_le_bytes(baked[12..16].try_into().unwrap()) as usize;
+    let written: serde_json::Value = serde_json::from_slice(&baked[20..20 + length]).unwrap();
+    for (name, value) in extensions.as_object().unwrap() {
+        assert_eq!(written["extensions"][name], *value, "{name}");
+    }
+    assert_eq!(written["materials"][0]["extensions"], mtoon);
+    let used = written["extensionsUsed"].as_array().unwrap();
+    assert!(root["extensionsUsed"].as_array().unwrap().iter().all(|name| used.contains(name)), "{used:?}");
+    assert_eq!(written["animations"].as_array().unwrap().last().unwrap()["name"], "sway");
 }
 
 /// USD's own library opens what is written, and puts the vertices where the simulation has them.

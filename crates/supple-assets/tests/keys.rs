@@ -27,8 +27,12 @@ fn scene(text: &str) -> Result<Imported, FileError> {
 fn outcome(text: &str) -> u64 {
     let scene = scene(text).unwrap_or_else(|error| panic!("{text}: {error}")).scene;
     let (mut input, mut state, mut work) = (scene.input.clone(), scene.state.clone(), Work::new(&scene.model));
+    let mut tones = scene.stated_tones();
     while state.time < 1.5 {
         scene.direct(state.time, &mut input);
+        if let Some(tones) = &mut tones {
+            tones.direct(&scene.model, &state, &[], &mut input);
+        }
         step(&scene.model, &input, &mut state, &mut work).unwrap();
     }
     state.hash()
@@ -82,6 +86,14 @@ const WALL: &str =
 const BENT: &str = "[bones.knee]\njoint = \"hinge\"\naxis = [0.0, 0.0, 1.0]\nrange = [-10.0, 20.0]\n";
 const BALL: &str = "[bones.knee]\njoint = \"ball\"\nswing = [20.0, 20.0]\ntwist = [-5.0, 5.0]\n";
 
+/// A tilted box that falls onto the character.
+const THING: &str = "[[things]]\nname = \"it\"\nkind = \"box\"\nposition = [0.1, 3.0, 0.1]\nrotation = [0.0, 0.0, 0.2, 0.9798]\n\
+                     size = [0.6, 0.6, 0.6]\nmass = 5.0\nfriction = 0.5\n";
+const HELD: &str = "[things.held]\nby = \"knee\"\nposition = [0.0, 0.2, 0.0]\nrotation = [0.0, 0.0, 0.0, 1.0]\n";
+const STATE: &str = "[[states]]\nat = 0.2\nstate = \"posed\"\nbones = [\"knee\"]\nstrength = 1.0\nblend = 0.1\n";
+
+const THINGS: &str = "fn things_and_states_are_read";
+const CAST: &str = "fn scene_files_have_them_and_refuse_what_is_wrong";
 const SKIN: &str = "fn every_key_of_skin_changes_the_model";
 const WRONG: &str = "fn what_is_wrong_is_told_with_line_and_column";
 
@@ -111,6 +123,9 @@ fn shown(key: &str) -> Option<Shown> {
         "character.track" => added("[character]\nfile = \"strip.gltf\"\ntrack = \"bend\"\n"),
         "bones.*.mass" => added("[bones.knee]\nmass = 40.0\n"),
         "bones.*.sag" => added("[bones.knee]\nsag = 90.0\n"),
+        "bones.*.width" => added("[bones.knee]\nwidth = 3.0\n"),
+        // long enough to reach the floor: a shape alone weighs nothing
+        "bones.*.length" => added("[bones.knee]\nlength = 10.0\n"),
         "bones.*.settle" => added("[bones.knee]\nsettle = 9.0\n"),
         "bones.*.strength" => {
             change(&format!("{LED}[bones.knee]\nstrength = 1.0\n"), "strength = 1.0", "strength = 0.01")
@@ -164,6 +179,33 @@ fn shown(key: &str) -> Option<Shown> {
         "pulls[].to" => change(PULL, "to = 0.6", "to = 0.7"),
         "pulls[].target" => change(PULL, "1.0, 1.0", "1.0, 0.5"),
         "pulls[].stiffness" => change(PULL, "200.0", "300.0"),
+        "things[].file" | "things[].clip" | "things[].state" => Some(Shown::By(CAST)),
+        "things[].name" => Some(Shown::By(THINGS)),
+        "things[].kind" => change(THING, "\"box\"", "\"ball\""),
+        "things[].position" => change(THING, "3.0", "2.8"),
+        "things[].rotation" => change(THING, "0.2, 0.9798", "0.0, 1.0"),
+        "things[].size" => change(THING, "[0.6, 0.6, 0.6]", "[0.6, 0.3, 0.6]"),
+        "things[].mass" => change(THING, "5.0", "50.0"),
+        "things[].friction" => change(THING, "friction = 0.5", "friction = 0.0"),
+        "things[].held.by" => change(&format!("{THING}{HELD}"), "knee", "hip"),
+        "things[].held.position" => change(&format!("{THING}{HELD}"), "[0.0, 0.2, 0.0]", "[0.3, 0.2, 0.0]"),
+        "things[].held.rotation" => {
+            change(&format!("{PUSH}{THING}{HELD}"), "[0.0, 0.0, 0.0, 1.0]", "[0.0, 0.6, 0.0, 0.8]")
+        }
+        "states[].at" => change(&format!("{PUSH}{STATE}"), "at = 0.2", "at = 0.25"),
+        "states[].state" => change(&format!("{PUSH}{STATE}"), "posed", "limp"),
+        "states[].bones" => change(&format!("{PUSH}{STATE}"), "\"knee\"]", "\"*\"]"),
+        "states[].strength" => change(&format!("{PUSH}{STATE}"), "strength = 1.0", "strength = 0.2"),
+        "states[].blend" => change(&format!("{PUSH}{STATE}"), "blend = 0.1", "blend = 0.6"),
+        // A blow is answered where a limb is held by its state.
+        "hits.impulse" => {
+            change(&format!("{THING}{STATE}[hits]\nimpulse = 0.1\nrecovery = 0.5\n"), "impulse = 0.1", "impulse = 1e6")
+        }
+        "hits.recovery" => change(
+            &format!("{THING}{STATE}[hits]\nimpulse = 0.1\nrecovery = 0.5\n"),
+            "recovery = 0.5",
+            "recovery = 5.0",
+        ),
         "release" => added("release = 0.5\n"),
         "simulation.solver" => added("[simulation]\nsolver = \"reduced\"\n"),
         "simulation.hold" => added("[simulation]\nhold = false\n"),
@@ -193,7 +235,7 @@ fn every_key_changes_a_result() {
             Some(Shown::Differs(a, b)) if outcome(&head(&a)) == outcome(&head(&b)) => idle.push(key),
             Some(Shown::Differs(..)) => {}
             Some(Shown::By(test)) => {
-                let tests = [include_str!("scenes.rs"), include_str!("skin_scenes.rs")];
+                let tests = [include_str!("scenes.rs"), include_str!("skin_scenes.rs"), include_str!("cast.rs")];
                 assert!(tests.iter().any(|text| text.contains(test)), "{key}: {test}");
             }
             None => unknown.push(key),
@@ -242,6 +284,14 @@ fn what_would_do_nothing_is_refused() {
         ("release = 1.0\n[character]\nfile = \"strip.gltf\"\n[simulation]\nhold = false\n", "nothing is held"),
         ("[character]\nfile = \"strip.gltf\"\n[simulation]\ngravity = [0.0, -1e6, 0.0]\n", "gravity is"),
         ("[character]\nfile = \"strip.gltf\"\n[simulation]\nsped = 2\n", "no key `sped`"),
+        (
+            "[character]\nfile = \"strip.gltf\"\n[[obstacles]]\nname = \"wall\"\nsphere = 1.0\nposition = [0.0, 2e6, 0.0]\n",
+            "more than 1000000 m away",
+        ),
+        (
+            "[character]\nfile = \"strip.gltf\"\n[[pulls]]\nbone = \"knee\"\nfrom = 0.0\nto = 1.0\ntarget = [2e6, 0.0, 0.0]\n",
+            "more than 1000000 m away",
+        ),
     ] {
         let error = scene(text).err().unwrap_or_else(|| panic!("{text} is taken"));
         assert!(error.what.contains(what) && !error.remedy.is_empty(), "{text}: {error}");

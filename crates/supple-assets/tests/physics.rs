@@ -227,6 +227,47 @@ fn masses_shapes_and_what_stands_still_are_understood() {
     assert!(state.bodies[1].position.y < 0.8 && state.bodies[1].position.y > 0.0, "{}", state.bodies[1].position);
 }
 
+/// A collider that names a mesh, as the extension has it now; one that names a node with a mesh, as it had it; and a shape of that kind, as it was at first.
+#[test]
+fn a_mesh_is_the_same_collider_in_every_form_of_the_extension() {
+    let corners: [[f32; 3]; 4] = [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.4, 0.0], [0.0, 0.0, 0.3]];
+    let data: Vec<u8> = corners.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+    let hulls = |geometry: Value| {
+        let body = node("rock", [0.0, 3.0, 0.0], json!({ "motion": { "mass": 2.0 }, "collider": geometry }));
+        let mut root = file(json!([body, { "name": "shown", "mesh": 0 }]), json!([]), json!({}));
+        root["meshes"] = json!([{ "primitives": [{ "attributes": { "POSITION": 0 } }] }]);
+        root["accessors"] = json!([{ "bufferView": 0, "componentType": 5126, "count": 4, "type": "VEC3" }]);
+        root["bufferViews"] = json!([{ "buffer": 0, "byteLength": data.len() }]);
+        root["buffers"] = json!([{ "byteLength": data.len() }]);
+        let shapes = root["extensions"]["KHR_implicit_shapes"]["shapes"].as_array_mut().unwrap();
+        let hull = json!({ "KHR_physics_rigid_bodies": { "convexHull": true } });
+        shapes.push(json!({ "type": "mesh", "mesh": { "mesh": 0 }, "extensions": hull }));
+        let mut text = root.to_string().into_bytes();
+        text.resize(text.len().next_multiple_of(4), b' ');
+        let word = |n: usize| (n as u32).to_le_bytes().to_vec();
+        let all = 28 + text.len() + data.len();
+        let glb = [
+            b"glTF".to_vec(),
+            word(2),
+            word(all),
+            word(text.len()),
+            b"JSON".to_vec(),
+            text,
+            word(data.len()),
+            b"BIN\0".to_vec(),
+            data.clone(),
+        ];
+        let imported = Character::from_bytes(Path::new("rock.glb"), glb.concat()).unwrap().imported("rock").unwrap();
+        let body = &imported.scene.model.bodies()[0];
+        let Shape::Hull { points } = &body.shapes[0].shape else { panic!("{:?}", body.shapes) };
+        assert_eq!((points.len(), body.mass), (4, 2.0));
+        points.clone()
+    };
+    let present = hulls(json!({ "geometry": { "mesh": 0, "convexHull": true } }));
+    assert_eq!(hulls(json!({ "geometry": { "node": 1, "convexHull": true } })), present);
+    assert_eq!(hulls(json!({ "geometry": { "shape": 5 } })), present);
+}
+
 #[test]
 fn joints_with_limits_and_drives_are_understood() {
     let body = |name, at| node(name, at, json!({ "motion": { "mass": 1.0 }, "collider": collider(1) }));

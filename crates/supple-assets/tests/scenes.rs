@@ -31,7 +31,7 @@ fn scene(name: &str, text: &str) -> Result<Imported, FileError> {
 fn a_rig_written_and_read_again_is_the_same() {
     let folder = folder("again");
     let plain = open(&folder.join("strip.gltf")).unwrap();
-    let text = Character::open(&folder.join("strip.gltf")).unwrap().scene_file("strip.gltf");
+    let text = Character::open(&folder.join("strip.gltf")).unwrap().scene_file("strip.gltf", None);
     std::fs::write(folder.join("scene.toml"), &text).unwrap();
     let again = open(&folder.join("scene.toml")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
@@ -184,4 +184,47 @@ fn what_is_wrong_is_told_with_line_and_column() {
     let error = scene("file", "[character]\nfile = \"/etc/hostname\"\n").unwrap_err();
     assert_eq!(error.place.as_deref(), Some("line 2, column 8"));
     assert!(open(Path::new("none.toml")).is_err_and(|e| e.code == "file/read"));
+}
+
+/// A ball in a hand, stairs, and changes of state.
+#[test]
+fn things_and_states_are_read() {
+    let read = |rest: &str| scene("things", &format!("[character]\nfile = \"strip.gltf\"\ntrack = \"bend\"\n{rest}"));
+    let bare = read("").unwrap();
+    let bones = bare.scene.model.bodies().len();
+    let hand = bare.scene.model.bodies()[bones - 1].name.clone();
+    let ball = "[[things]]\nkind = \"ball\"\nposition = [1.0, 1.0, 0.0]\nsize = [0.2, 0.2, 0.2]\n";
+    let stairs = "[[things]]\nname = \"up\"\nkind = \"stairs\"\nposition = [2.0, 0.0, 0.0]\nsize = [1.0, 0.5, 1.0]\n";
+    let held = format!("[things.held]\nby = \"{hand}\"\nposition = [0.0, 0.3, 0.0]\n");
+    let states = "[[states]]\nat = 0.5\nstate = \"loose\"\n[hits]\nimpulse = 2.0\n";
+    let file = read(&format!("{ball}{held}{stairs}{states}")).unwrap();
+    let (scene, model) = (&file.scene, &file.scene.model);
+    assert_eq!((model.bodies().len(), scene.things(), scene.bare().model.bodies().len()), (bones + 1, 1, bones));
+    assert_eq!(file.things.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["ball 1", "up"]);
+    assert!(model.find_obstacle("up.3").is_some() && model.find_body("ball 1").is_some());
+    // Carried exactly while the clip moves the hand, and still after it is loose.
+    let (mut state, mut input) = (scene.state.clone(), scene.input.clone());
+    let (mut work, mut tones) = (supple::Work::new(model), scene.stated_tones().unwrap());
+    let place = |state: &supple::State| {
+        let pose = |body: usize| state.bodies[body].pose();
+        pose(bones - 1).inverse().then(pose(bones)).translation
+    };
+    for _ in 0..60 {
+        scene.direct(state.time, &mut input);
+        tones.direct(model, &state, &[], &mut input);
+        supple::step(model, &input, &mut state, &mut work).unwrap();
+        assert!(place(&state).distance(supple::glam::DVec3::Y * 0.3) < 1e-6, "{} at {}", place(&state), state.time);
+    }
+    assert_eq!(tones.tone(supple::BodyId(0)), supple::tone::Tone::Loose);
+    assert_eq!(tones.carried(state.time), 0.0);
+    for (wrong, told) in [
+        (ball.replace("ball", "teapot"), "teapot"),
+        (format!("{ball}{}", held.replace(&hand, "nobody")), "nobody"),
+        ("[[states]]\nat = 0.5\nstate = \"asleep\"\n".into(), "asleep"),
+        ("[[states]]\nat = -1.0\nstate = \"loose\"\n".into(), "0 or more"),
+        ("[hits]\nimpulse = 0.0\n".into(), "impulse"),
+    ] {
+        let error = read(&wrong).unwrap_err();
+        assert!(error.to_string().contains(told) && error.code == "file/scene", "{error}");
+    }
 }

@@ -169,3 +169,34 @@ fn joints_settle_as_fast_as_asked() {
         assert!(ratios.iter().all(|(ratio, _)| (0.7..1.8).contains(ratio)), "{name}: {ratios:?}");
     }
 }
+
+#[test]
+fn a_limb_made_heavier_sags_more_unless_its_sag_is_what_was_asked_for() {
+    let Some(assets) = assets() else { return };
+    let path = assets.join("gltf/CesiumMan.glb");
+    let plain = Character::open(&path).unwrap();
+    let arm = plain.rig.bones.iter().position(|bone| bone.class == supple_assets::Class::UpperArm).unwrap();
+    let name = plain.rig.bones[arm].name.clone();
+    let changed = |change: &[(&str, f64)]| {
+        let mut character = Character::open(&path).unwrap();
+        for (key, value) in change {
+            let change: supple_assets::BoneChange = serde_json::from_value(serde_json::json!({ *key: value })).unwrap();
+            character.change(&name, &change).unwrap();
+        }
+        let scene = character.imported("man").unwrap().scene;
+        let joint = scene.model.joints().iter().position(|joint| joint.child.index() == arm).unwrap();
+        let state = settled(&scene, DVec3::NEG_Y * 9.81);
+        let [now, rest] = [&state, &scene.state].map(|state| relative(&scene.model, state, joint));
+        (scene.model.joints()[joint].rotation_spring.stiffness, now.angle_between(rest).to_degrees())
+    };
+    let mass = plain.rig.bones[arm].mass;
+    let (as_made, still) = changed(&[]);
+    let (heavier, more) = changed(&[("mass", 3.0 * mass)]);
+    let (asked, as_asked) = changed(&[("mass", 3.0 * mass), ("sag", 3.0)]);
+    // The pose of the file is the one that its springs hold.
+    assert!(still < 0.5, "{still}°");
+    assert_eq!(heavier, as_made, "the spring stays itself");
+    // Twice its weight more than the spring is wound up for.
+    assert!(more > still + 0.5, "{more}° and {still}°");
+    assert!(asked > 1.2 * as_made && as_asked < 0.5, "{asked} {as_made} N·m/rad, {as_asked}° and {more}°");
+}

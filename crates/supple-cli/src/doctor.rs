@@ -24,7 +24,7 @@ fn write_rig(scene: &Scene, from: &Files, findings: &[Finding], path: &Path, ter
     let source = character.source().to_owned();
     let named = crate::rig::relative(&source, path);
     crate::rig::tell_outside(&source, &named, terminal);
-    output::write_text(path, &character.scene_file(&named))
+    output::write_text(path, &character.scene_file(&named, None))
 }
 
 #[derive(Serialize)]

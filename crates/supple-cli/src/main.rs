@@ -19,6 +19,7 @@ mod rig;
 mod scenes;
 mod settings;
 mod simulate;
+mod states;
 mod table;
 mod terminal;
 mod track;

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
         fit_limits(&mut character, path, &args.limits_from, &from, terminal)?;
     }
     let Some(output) = &args.output else {
-        let text = character.scene_file(&character.source().to_string_lossy());
+        let text = character.scene_file(&character.source().to_string_lossy(), None);
         return output::print(|out| out.write_all(text.as_bytes()));
     };
     match files.ending("glb").next() {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RigArgs, terminal: &Terminal) -> Result<(), Error> {
         }
         None => {
             let named = relative(character.source(), output);
-            output::write_text(output, &character.scene_file(&named))?;
+            output::write_text(output, &character.scene_file(&named, None))?;
             tell_outside(character.source(), &named, terminal);
         }
     }

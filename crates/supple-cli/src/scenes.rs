@@ -11,7 +11,9 @@ use std::sync::Arc;
 use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Motion, Scene, State};
-use supple_assets::{Character, Files, Imported, Made, Recipe, RigOptions, TakesFrom, is_file, split_clip};
+use supple_assets::{
+    Cast, Character, Files, Imported, Made, Recipe, RigOptions, TakesFrom, furnished, is_file, split_clip,
+};
 
 /// List the built-in scenes
 #[derive(Args, Debug)]
@@ -154,7 +156,11 @@ pub(crate) fn open_take(text: &str, from: &Files) -> Result<(Recorded, TakeFile)
     let recipe = Recipe::parse(file.timeline.scene()).map_err(|e| Error::file(&e))?;
     let beside = TakesFrom::Folder(path.parent().unwrap_or(Path::new("")));
     let recorded = match recipe.file() {
-        None => Recorded::Scene(Box::new(open(&recipe.source, from)?)),
+        None => {
+            let mut things = recipe.changes.things.clone().unwrap_or_default();
+            let scene = furnished(&open(&recipe.source, from)?, &mut things, &Cast::default());
+            Recorded::Scene(Box::new(scene.map_err(|what| Error::setting(what, "take another copy of the take"))?))
+        }
         Some(_) => {
             let made = recipe.make_for(from, &file.timeline, beside).map_err(|e| Error::file(&e))?;
             Recorded::File(Box::new(made))

@@ -46,6 +46,8 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     bake: crate::bake::BakeArgs,
     #[command(flatten)]
+    states: crate::states::StateArgs,
+    #[command(flatten)]
     run: RunArgs,
     /// Microseconds that the corrections of solver assembly may take in a step: turned into iterations
     #[arg(long, value_name = "US", allow_hyphen_values = true)]
@@ -230,6 +232,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         Opened::Scene(scene) => scene,
         Opened::Takes(scene, file, character) => {
             args.run.refuse_for_take()?;
+            args.states.refuse_for_take()?;
             if args.budget.is_some() {
                 return Err(Error::setting("a take has its iterations recorded", "leave out --budget"));
             }
@@ -246,6 +249,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<(), Error>
         }
         None => (scene, None),
     };
+    let scene = args.states.put(scene)?;
     let input = args.run.input(&scene)?;
     let budget = args.budget.as_deref().map(|text| settings::budget(text, &input)).transpose()?;
     let steps = settings::steps(&args.seconds, input.dt)?;
@@ -306,6 +310,7 @@ fn simulate(
     let mut work = Work::new(model);
     let mut times = Vec::with_capacity(steps);
     let asked = input.solver;
+    let mut tones = scene.stated_tones();
 
     scene.direct(state.time, &mut input);
     let settings = Settings::of(&input);
@@ -326,6 +331,9 @@ fn simulate(
     for k in 0..steps {
         let time = state.time;
         scene.direct(time, &mut input);
+        if let Some(tones) = &mut tones {
+            tones.direct(model, &state, &[], &mut input);
+        }
         if let (Some(budget), Solver::Assembly(asked)) = (&budget, asked) {
             input.solver = Solver::Assembly(budget.settings(asked));
         }

@@ -14,12 +14,11 @@ use supple_assets::{Files, Recipe, is_file};
 use supple_studio::{Closed, Limits, Opening, Settings, Studio, Unfinished};
 
 /// Open the studio: a page where the character moves and can be pulled
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct ViewArgs {
     /// A built-in scene, with parameters after a colon (hand, chain:1000), a file (.glb, .gltf, .vrm, .fbx, .toml, .urdf, .xml,
-    /// .bvh, .vrma), or a .take file
-    #[arg(default_value = "hand")]
-    scene: String,
+    /// .bvh, .vrma), or a .take file; without one, the studio begins with its gallery
+    scene: Option<String>,
     #[command(flatten)]
     files: FilesArgs,
     #[command(flatten)]
@@ -42,30 +41,19 @@ pub(crate) struct ViewArgs {
     no_journal: bool,
 }
 
-impl Default for ViewArgs {
-    fn default() -> Self {
-        ViewArgs {
-            scene: "hand".into(),
-            files: FilesArgs::default(),
-            character: CharacterArgs::default(),
-            listen: None,
-            port: None,
-            no_open: false,
-            journal: None,
-            no_journal: false,
-        }
-    }
-}
+/// What moves behind the gallery.
+const BEHIND_GALLERY: &str = "hand";
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
     let files = args.files.with(&args.character)?;
-    let opening = open(&args.scene, &files)?;
+    let scene = args.scene.as_deref().unwrap_or(BEHIND_GALLERY);
+    let opening = open(scene, &files)?;
     let bodies = opening.model().bodies().len();
     if bodies > supple_studio::MAX_BODIES {
         return Err(Error::wrong(
             "studio/size",
-            format!("{} has {bodies} bodies, more than the studio shows", args.scene),
+            format!("{scene} has {bodies} bodies, more than the studio shows"),
             format!("ask for up to {}", supple_studio::MAX_BODIES),
         ));
     }
@@ -74,6 +62,9 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
         false => (args.journal.clone().or_else(supple_studio::default_journal_folder), rescue_folders()),
     };
     let homeless = journal.is_none() && !args.no_journal;
+    if let (Some(folder), true) = (&journal, is_file(scene)) {
+        supple_studio::remember_file(folder, std::path::Path::new(supple_assets::split_clip(scene).0));
+    }
     let settings = Settings {
         listen: args.listen,
         port: args.port,
@@ -82,6 +73,7 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
         rescue,
         files,
         limits: Limits::default(),
+        gallery: args.scene.is_none(),
     };
     let studio = Studio::bind(opening, settings).map_err(|e| Error::studio(&e))?;
     let address = studio.address().map_err(|e| Error::studio(&e))?;

@@ -62,6 +62,7 @@ fn wrong_settings_are_refused() {
         ("substeps=0", "substeps"),
         ("stifness_scale=2", "`stiffness_scale`"),
         ("gravity=1,2", "x,y,z"),
+        ("gravity=1e6", "within 1000"),
         ("torques=maybe", "on or off"),
     ] {
         let said = refused(&["simulate", "pendulum", "--set", setting]);

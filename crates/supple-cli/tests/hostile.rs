@@ -37,11 +37,17 @@ fn pipes_and_devices_are_refused_wherever_a_file_is_named() {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let path = |ending: &str| folder.join(format!("a.{ending}")).to_str().unwrap().to_owned();
-    for ending in ["glb", "gltf", "toml", "urdf", "xml", "bvh", "take"] {
+    for ending in ["glb", "gltf", "toml", "urdf", "xml", "bvh", "take", "vrm", "vrma", "fbx"] {
         assert!(std::process::Command::new("mkfifo").arg(path(ending)).status().unwrap().success());
     }
     let (glb, toml, urdf, bvh, take) = (path("glb"), path("toml"), path("urdf"), path("bvh"), path("take"));
-    let calls: [&[&str]; 12] = [
+    let (vrm, vrma, fbx) = (path("vrm"), path("vrma"), path("fbx"));
+    let calls: [&[&str]; 17] = [
+        &["simulate", &fbx],
+        &["inspect", &vrm],
+        &["render", &vrma, "-o", "a.png"],
+        &["rig", &fbx],
+        &["simulate", "hand", "--track", &vrma],
         &["simulate", &glb],
         &["simulate", &take],
         &["simulate", &urdf, "--floating"],

@@ -41,6 +41,7 @@ impl Studio {
             .arg(journal)
             .current_dir(home)
             .env("HOME", home)
+            .env("TMPDIR", home)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -273,4 +274,23 @@ fn takes_that_the_journal_does_not_take_are_written_elsewhere_and_the_end_says_s
     assert_eq!(takes.timeline.takes()[0].name, "mine");
     assert!(takes.timeline.takes()[0].end() >= 50);
     let _ = std::fs::remove_dir_all(&home);
+}
+
+/// Where nothing at all can be written any more, the end says that takes are lost, and its status too.
+#[cfg(unix)]
+#[test]
+fn takes_that_nothing_takes_are_said_to_be_lost() {
+    let home = folder("nowhere");
+    std::fs::create_dir_all(&home).unwrap();
+    let journal = home.join("journal");
+    let mut studio = worked_on(&home, &journal);
+    std::fs::remove_dir_all(&home).unwrap();
+    std::fs::write(&home, b"").unwrap();
+    studio.say(json!({"type": "step", "count": 50}));
+    studio.status_where(|status| status["journal_trouble"].is_string());
+    let (status, said) = studio.interrupt();
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("not saved are lost") && said.contains("studio/journal"), "{said}");
+    assert!(!said.contains("offers them again"), "{said}");
+    let _ = std::fs::remove_file(&home);
 }

@@ -113,6 +113,15 @@ fn case(of: &str, option: &str, files: &Files) -> Option<[Vec<String>; 2]> {
             [&mut with, &mut other].into_iter().for_each(|line| line.extend(more.iter().map(|w| (*w).to_owned())));
             [with, other]
         }),
+        ("simulate", "state") => added(&format!("simulate {figure} --seconds 0.3 --json"), "--state limp@0.1,blend=0"),
+        ("simulate", "hits") => {
+            let follow = format!("simulate {figure} --seconds 0.1 --json");
+            added(&follow, "--hits -1") // refused
+        }
+        ("render", "state") => {
+            added(&format!("render {figure} --at 0.4 --size 80x60 -o {png}"), "--state limp@0,blend=0")
+        }
+        ("render", "hits") => added(&format!("render {figure} --size 80x60 -o {png}"), "--hits none"), // refused
         ("simulate", "quiet") => added(&format!("simulate {figure} --seconds 0.1"), "--quiet"),
         ("simulate", "track") => added(&format!("simulate {figure} --seconds 0.2 --json"), &format!("--track {walk}")),
         ("simulate", "map") => {
@@ -198,9 +207,13 @@ fn outcome(words: &[String]) -> (Option<i32>, String, String, Option<Vec<u8>>) {
     (output.status.code(), plain(&output.stdout), plain(&output.stderr), written)
 }
 
-/// What the studio says when it starts, until it tells its address; it is ended then.
+/// What the studio says when it starts, until it tells its address; it is ended then. Nothing, where it refuses to start.
 fn start(more: &[&str]) -> String {
-    let mut child = command(&[&["view", "pendulum", "--no-open"], more].concat())
+    open("pendulum", more)
+}
+
+fn open(scene: &str, more: &[&str]) -> String {
+    let mut child = command(&[&["view", scene, "--no-open"], more].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -267,6 +280,15 @@ fn options_of_the_studio_act() {
     assert!(!folder.exists());
     start(&["--journal", &journal, "--port", "47511"]);
     assert!(folder.is_dir(), "the journal is in its folder");
+    // What shapes a character does nothing to a built-in scene, and a file beside none opens where its folder is allowed.
+    for option in ["--mass", "--scale", "--height"] {
+        assert_eq!(start(&["--no-journal", "--port", "47611", option, "2"]), "", "{option}");
+    }
+    if let Some(files) = Files::find() {
+        let (elsewhere, assets) = (text(&files.elsewhere), text(files.figure.parent().unwrap()));
+        assert_eq!(open(&elsewhere, &["--no-journal", "--port", "47711"]), "");
+        assert!(open(&elsewhere, &["--no-journal", "--port", "47711", "--allow-dir", &assets]).contains(":47711"));
+    }
     // Both at once would contradict each other.
     assert_eq!(supple(&["view", "--journal", &journal, "--no-journal"]).status.code(), Some(2));
 }

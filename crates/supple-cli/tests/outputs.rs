@@ -3,6 +3,10 @@
 //! Two hundred kills at random moments for every format: `cargo test --release -p supple-cli --test outputs -- --ignored`.
 #![cfg(unix)]
 
+#[path = "../../supple-assets/tests/common/damage.rs"]
+#[allow(dead_code)]
+mod damage;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +16,7 @@ const OLD: &str = "what was there before\n";
 /// A call that writes a file of each kind: its ending, the call, and whether bytes are those of a whole file.
 type Case = (&'static str, &'static [&'static str], fn(&[u8]) -> bool);
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     ("csv", &["simulate", "hand", "--seconds", "0.5"], |b| ends(b, "\n") && rows_are_whole(b)),
     ("json", &["simulate", "hand", "--seconds", "0.5"], is_json),
     ("glb", &["simulate", "hand", "--seconds", "0.5"], is_glb),
@@ -26,6 +30,8 @@ const CASES: [Case; 10] = [
     }),
     ("html", &["compare", "chain:5", "--seconds", "0.1"], |b| ends(b, "</html>\n") || ends(b, "</html>")),
     ("xml", &["inspect", "hand"], |b| ends(b, "</mujoco>\n")),
+    ("usda", &["simulate", "CHARACTER", "--seconds", "0.5"], |b| b.starts_with(b"#usda") && braces_are_closed(b)),
+    ("vrma", &["simulate", "AVATAR", "--seconds", "0.5"], is_glb),
     ("toml", &["rig", "CHARACTER"], |b| text(b).parse::<toml::Table>().is_ok_and(|t| t.contains_key("character"))),
 ];
 
@@ -49,6 +55,11 @@ fn is_glb(bytes: &[u8]) -> bool {
 fn rows_are_whole(bytes: &[u8]) -> bool {
     let rows = text(bytes).lines().count() - 1;
     rows > 0 && rows.is_multiple_of(31)
+}
+
+fn braces_are_closed(bytes: &[u8]) -> bool {
+    let count = |brace: u8| bytes.iter().filter(|byte| **byte == brace).count();
+    ends(bytes, "}\n") && count(b'{') == count(b'}') && count(b'[') == count(b']')
 }
 
 fn frames_are_told(bytes: &[u8]) -> bool {
@@ -82,6 +93,7 @@ impl Folder {
         for word in *call {
             match *word {
                 "CHARACTER" => command.arg(self.0.join("hand.glb")),
+                "AVATAR" => command.arg(self.0.join("strip.vrm")),
                 word => command.arg(word),
             };
         }
@@ -96,8 +108,11 @@ impl Drop for Folder {
     }
 }
 
-/// The hand as a character.
+/// The hand as a character, and an avatar of two bones.
 fn with_character(folder: &Folder) {
+    let human = r#","extensions":{"VRMC_vrm":{"humanoid":{"humanBones":{"hips":{"node":1},"spine":{"node":2}}}}}}"#;
+    let strip = String::from_utf8(damage::small()).unwrap();
+    std::fs::write(folder.0.join("strip.vrm"), strip[..strip.len() - 1].to_owned() + human).unwrap();
     let hand = folder.0.join("hand.glb");
     let call = ["--quiet", "simulate", "hand", "--seconds", "0.2", "-o"];
     let status = Command::new(env!("CARGO_BIN_EXE_supple")).args(call).arg(&hand).stdout(Stdio::null()).status();
@@ -178,14 +193,19 @@ fn kill(case: &Case, times: u32, folder: &Folder) -> [u32; 2] {
     let lasts = start.elapsed();
     let mut found = [0; 2];
     let mut random = 0x9E37_79B9u64;
-    for _ in 0..times {
+    for turn in 0..times {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (path, mut call) = folder.call(case, "");
         let mut child = call.spawn().unwrap();
         std::thread::sleep(Duration::from_secs_f64(
             lasts.as_secs_f64() * 1.1 * (random >> 33) as f64 / (1u64 << 31) as f64,
         ));
-        let _ = child.kill();
+        // Every other time as Ctrl-C does.
+        if turn % 2 == 1 {
+            let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status();
+        } else {
+            let _ = child.kill();
+        }
         child.wait().unwrap();
         found[usize::from(old_or_whole(&path, case.2))] += 1;
         folder.parts().iter().for_each(|part| std::fs::remove_file(part).unwrap());

@@ -9,7 +9,7 @@ use supple::{
     Ending, Flesh, Joint, Model, Motion, Obstacle, ObstacleShape, Pose, PoseMap, Range, Scene, Shape, Skin, Solver,
     Stage,
 };
-use supple_assets::{Bone, BoneTold, Character, DrawnMesh, Note};
+use supple_assets::{Bone, BoneTold, Cast, Character, DrawnMesh, Note, RigOptions, ThingTold};
 
 #[derive(Serialize)]
 struct Description<'a> {
@@ -38,12 +38,32 @@ struct Description<'a> {
     notes: Vec<NoteLine<'a>>,
     /// By body: the bone of a character, with what may be changed of it; empty when the scene is none.
     bones: Vec<BoneTold>,
+    /// Mass, height and scale of a character, and which of them were asked for.
+    rig: Option<RigLine>,
+    /// Things that were put into it, and how many bodies, the last, are such.
+    things: &'a [ThingTold],
+    thing_bodies: usize,
+    /// Characters that were put into it; their bodies come before those of things.
+    guests: Vec<GuestLine<'a>>,
+    /// Things of files.
+    props: Vec<PropLine<'a>>,
     /// Clips of the file.
     clips: Vec<ClipLine<'a>>,
     scenes: Vec<SceneLine>,
     solvers: Vec<SolverLine>,
     /// Names of the stages whose times a frame tells.
     stages: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct RigLine {
+    /// \[kg\]
+    mass: f64,
+    /// \[m\]
+    height: f64,
+    /// Metres in a unit of length of the file.
+    scale: f64,
+    asked: RigOptions,
 }
 
 #[derive(Serialize)]
@@ -158,17 +178,73 @@ pub(crate) struct Dress {
     pub(crate) character: Option<Character>,
     /// Tells the character's file from others.
     pub(crate) fingerprint: Option<u64>,
+    /// Who may be put beside it.
+    pub(crate) cast: Cast,
 }
 
 impl Dress {
     /// The file that the page draws, as long as its bones are the bodies of the model.
-    fn file(&self, model: &Model) -> Option<FileLine> {
+    fn file(&self, bodies: usize) -> Option<FileLine> {
         let (character, fingerprint) = (self.character.as_ref()?, self.fingerprint?);
-        if character.rig.bones.len() != model.bodies().len() {
+        if character.rig.bones.len() != bodies {
             return None;
         }
+        Some(FileLine::of(character, fingerprint, 0))
+    }
+}
+
+impl FileLine {
+    fn of(character: &Character, fingerprint: u64, first: usize) -> FileLine {
         let name = character.source().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Some(FileLine { key: format!("{fingerprint:016x}"), name, carried_by: character.carriers().to_vec() })
+        let carried_by = character.carriers().iter().map(|bone| bone.map(|bone| first + bone)).collect();
+        FileLine { key: format!("{fingerprint:016x}"), name, carried_by }
+    }
+}
+
+/// A thing of a file: the page draws it with the body.
+#[derive(Serialize)]
+struct PropLine<'a> {
+    name: &'a str,
+    body: u32,
+    file: FileLine,
+    /// What of the file lies in the middle of the body, and how many times as large it is.
+    centre: [f64; 3],
+    scale: [f64; 3],
+}
+
+fn prop<'a>(told: &'a ThingTold, model: &Model, dress: &Dress) -> Option<PropLine<'a>> {
+    let (player, _, centre) = told.prop(&dress.cast)?;
+    let body = model.find_body(&told.name)?;
+    let character = &player.character;
+    let mut file = FileLine::of(character, character.fingerprint(), 0);
+    file.carried_by.iter_mut().flatten().for_each(|carrier| *carrier = body.index());
+    Some(PropLine { name: &told.name, body: body.0, file, centre: centre.to_array(), scale: told.size })
+}
+
+/// A character that was put into the scene.
+#[derive(Serialize)]
+struct GuestLine<'a> {
+    name: &'a str,
+    /// Its bodies: the first, and how many.
+    first: usize,
+    count: usize,
+    /// Where the origin of its file lies.
+    place: Frame,
+    file: Option<FileLine>,
+    clips: Vec<ClipLine<'a>>,
+}
+
+fn guest<'a>(guest: &'a supple::Seated, dress: &'a Dress, things: &[ThingTold]) -> GuestLine<'a> {
+    let file = things.iter().find(|told| told.is_character() && told.name == guest.name).map(|told| told.file.as_str());
+    let player = file.and_then(|file| dress.cast.get(file));
+    let (first, count) = (guest.bodies.start, guest.bodies.len());
+    GuestLine {
+        name: &guest.name,
+        first,
+        count,
+        place: guest.place.into(),
+        file: player.map(|player| FileLine::of(&player.character, player.character.fingerprint(), first)),
+        clips: player.iter().flat_map(|player| &player.imported.clips).map(|own| clip(own)).collect(),
     }
 }
 
@@ -328,7 +404,7 @@ fn mesh(mesh: &DrawnMesh) -> MeshLine<'_> {
 }
 
 /// The message that describes a scene.
-pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String {
+pub(crate) fn describe(scene: &Scene, dress: &Dress, things: &[ThingTold], generation: u32) -> String {
     let model = &scene.model;
     let bodies = model.bodies().iter().zip(&scene.state.bodies).map(|(body, start)| BodyLine {
         name: &body.name,
@@ -356,7 +432,8 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         summary: info.summary,
         takes: info.takes.iter().map(|&(name, summary)| TakeName { name, summary }).collect(),
     });
-    let file = dress.file(model);
+    let guests: usize = scene.guests().iter().map(|guest| guest.bodies.len()).sum();
+    let file = dress.file(model.bodies().len() - scene.things() - guests);
     let meshes = if file.is_some() { &[][..] } else { &dress.meshes[..] };
     json(&Description {
         kind: "scene",
@@ -375,6 +452,16 @@ pub(crate) fn describe(scene: &Scene, dress: &Dress, generation: u32) -> String 
         skin: model.skin().map(carried),
         notes: dress.notes.iter().map(|n| NoteLine { code: n.code, part: &n.part, text: &n.text }).collect(),
         bones: dress.character.iter().flat_map(|c| &c.rig.bones).map(Bone::told).collect(),
+        rig: dress.character.as_ref().filter(|c| c.has_bones()).map(|c| RigLine {
+            mass: c.rig.bones.iter().map(|bone| bone.mass).sum(),
+            height: c.height(),
+            scale: c.scale(),
+            asked: *c.options(),
+        }),
+        things,
+        thing_bodies: scene.things(),
+        props: things.iter().filter_map(|told| prop(told, model, dress)).collect(),
+        guests: scene.guests().iter().map(|own| guest(own, dress, things)).collect(),
         clips: dress.clips.iter().map(|c| clip(c)).collect(),
         scenes: scenes.collect(),
         solvers: Solver::choices()

@@ -139,7 +139,7 @@ impl Folder {
         let _lock = self.lock()?;
         let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
         let ends = |ending: &&str| name.to_lowercase().ends_with(&format!(".{ending}"));
-        let known = supple_assets::CHARACTER_ENDINGS.iter().any(ends);
+        let known = supple_assets::CHARACTER_ENDINGS.iter().chain(&supple_assets::motion::MOTION_ENDINGS).any(ends);
         let name = if known { name.into_owned() } else { format!("{name}.glb") };
         let files = self.kept_files();
         let folder = files.join(Digest::of(bytes).to_string());

@@ -13,10 +13,13 @@ mod edits;
 mod frame;
 mod journal;
 mod protocol;
+mod recent;
 mod server;
 mod simulation;
+mod variants;
 
 pub use connections::Limits;
 pub use journal::{Unfinished, default_folder as default_journal_folder};
+pub use recent::{recent_files, remember_file};
 pub use server::{Settings, Studio, StudioError};
 pub use simulation::{Closed, MAX_BODIES, Opening};

@@ -2,10 +2,11 @@
 
 use crate::control::{ControlChange, ControlTold, LevelTold};
 use crate::simulation::Event;
+use crate::variants::Variation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use supple::Contacts;
-use supple_assets::{BoneChange, RigOptions};
+use supple_assets::{BoneChange, ChangedBone, RigOptions, ThingTold};
 
 /// Version of the protocol, told with every scene and in every frame.
 pub(crate) const PROTOCOL: u16 = 1;
@@ -104,6 +105,9 @@ pub(crate) enum Request {
         again: Option<bool>,
         #[serde(default)]
         at: Option<u64>,
+        /// Whose: 0 is the scene's own character, guests come after it.
+        #[serde(default)]
+        figure: usize,
     },
     /// From which impulse on a blow makes a limb loose \[N·s\], and how long it takes to recover \[s\]; null: never.
     Hits {
@@ -111,6 +115,16 @@ pub(crate) enum Request {
         #[serde(default)]
         at: Option<u64>,
     },
+    /// Open a file of the list of those that were opened before, by its place.
+    Recent { file: usize },
+    /// Put things into the scene, in place of those it has.
+    Things { things: Vec<ThingTold> },
+    /// Let a body carry a thing as it is now, exactly; without a body it is let go.
+    Hold { thing: String, body: Option<u32> },
+    /// Throw a thing from a place.
+    Throw { thing: String, from: [f64; 3], velocity: [f64; 3] },
+    /// Do a part of a take again with something else in it, as another take.
+    Variant { take: usize, from: u64, to: u64, variation: Variation },
     /// Name a step.
     Mark {
         name: String,
@@ -122,9 +136,17 @@ pub(crate) enum Request {
     /// Open a built-in scene.
     Open { scene: String },
     /// Change a bone of the character: its model is made anew, in the present pose.
-    Bone { bone: String, change: BoneChange },
+    Bone {
+        bone: String,
+        change: Box<BoneChange>,
+        /// The bone across from it, changed together with it.
+        #[serde(default)]
+        twin: Option<Box<ChangedBone>>,
+    },
     /// Make the rig of the character anew with another mass, unit of length or height; what is not told is found as when the file was opened.
     Rig { options: RigOptions },
+    /// Go to the end of a take of the rig as it was before or after an edit, by its number in `aside`.
+    Aside { sheet: u32, take: usize },
     /// Go to a step of a take.
     Seek { take: usize, step: u64 },
     /// Give a take a name.
@@ -161,7 +183,7 @@ impl Request {
         use Request::{
             Clip, Delete, Drag, Grab, Hits, Key, Mark, Pin, Poke, Rename, Set, State, Steer, TargetPose, Targets,
         };
-        use Request::{Unkey, Unmark};
+        use Request::{Throw, Unkey, Unmark, Variant};
         matches!(
             self,
             Delete { .. }
@@ -181,6 +203,8 @@ impl Request {
                 | Hits { .. }
                 | Mark { .. }
                 | Unmark { .. }
+                | Throw { .. }
+                | Variant { .. }
         )
     }
 }
@@ -336,6 +360,8 @@ pub(crate) struct Status<'a> {
     pub(crate) take: usize,
     /// By index; null where one was removed.
     pub(crate) takes: Vec<Option<TakeLine<'a>>>,
+    /// Takes of the same file before and after edits of its rig.
+    pub(crate) aside: Vec<AsideLine<'a>>,
     /// The take that is shown beside the present one.
     pub(crate) compare: Option<usize>,
     /// The takes are not computed again but shown as they were stored, and why.
@@ -374,6 +400,8 @@ pub(crate) struct TonesTold {
     /// The part of the mass that forces from outside hold up.
     pub(crate) carried: f64,
     pub(crate) clip: Option<ClipTold>,
+    /// By guest: the clip that it follows.
+    pub(crate) guest_clips: Vec<Option<ClipTold>>,
     /// Impulse and recovery, where blows are answered.
     pub(crate) hits: Option<[f64; 2]>,
 }
@@ -445,6 +473,17 @@ pub(crate) struct TakeLine<'a> {
     pub(crate) end: u64,
 }
 
+/// Takes of a rig before or after an edit.
+#[derive(Debug, Serialize)]
+pub(crate) struct AsideLine<'a> {
+    /// Its number, to go there.
+    pub(crate) sheet: u32,
+    /// Which edit is between: `before change of …`, `after change of …`.
+    pub(crate) mark: String,
+    /// By index; null where one was removed.
+    pub(crate) takes: Vec<Option<TakeLine<'a>>>,
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct JournalLine<'a> {
     pub(crate) journal: u32,
@@ -501,6 +540,21 @@ pub(crate) struct Refusal {
     kind: &'static str,
     code: String,
     message: String,
+}
+
+/// What the start page shows.
+#[derive(Debug, Serialize)]
+pub(crate) struct StartTold {
+    /// Whether the page begins with it.
+    pub(crate) gallery: bool,
+    pub(crate) recent: Vec<RecentTold>,
+}
+
+/// A file that was opened before.
+#[derive(Debug, Serialize)]
+pub(crate) struct RecentTold {
+    pub(crate) name: String,
+    pub(crate) folder: String,
 }
 
 /// A page says that it holds takes that were sent.

@@ -1,15 +1,21 @@
 //! The server: the page, its WebSocket, and takes as files. It listens on this machine only, unless it is told otherwise; who is let in is
 //! decided by `door.rs`, what a client may take by `connections.rs`.
 
+mod cast;
+mod variants;
+
 use crate::connections::{self, BodyFault, Limits, held_body, read_body};
 use crate::disk::Disk;
 use crate::door::Door;
 use crate::journal::{Folder, Orphan, Unfinished};
-use crate::protocol::{ComparisonTold, CurveTold, DifferenceTold, Request, SavedTold, json, refusal};
+use crate::protocol::{
+    ComparisonTold, CurveTold, DifferenceTold, RecentTold, Request, SavedTold, StartTold, json, refusal,
+};
+use crate::recent::recent_files;
 use crate::simulation::{self, Closed, Command, Copied, Opening, Published, Teller};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, Path, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -24,9 +30,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
-use supple::timeline::file as takes;
+use supple::timeline::{Playback, file as takes};
 use supple::{TakeError, Work};
-use supple_assets::{BakeSettings, Files, Recording, bake_scene};
+use supple_assets::{BakeSettings, Files, Recording, RootMotion, bake_scene, export_bvh};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// The page, as built by `build.rs`: names, sorted, and bytes.
@@ -40,9 +46,13 @@ const PORTS: u16 = 20;
 const MAX_MESSAGE: usize = 1 << 18;
 /// The longest word that takes are saved \[bytes\].
 const MAX_WORD: usize = 1 << 10;
+/// The largest motion that is made of a recorded one in other frames \[bytes\].
+const MOST_CUT: f64 = (1u64 << 30) as f64;
 /// Copies of takes that were sent and may still be said to be held.
 const MAX_DELIVERED: usize = 16;
 
+/// The longest answer with stored poses \[bytes\].
+const MAX_LOOK: u64 = 1 << 26;
 /// A comparison of two takes has this many columns at most: more than a plot shows.
 const MAX_COLUMNS: usize = 400;
 /// And names this many joints.
@@ -66,6 +76,8 @@ pub struct Settings {
     pub files: Files,
     /// What clients may take.
     pub limits: Limits,
+    /// Whether the page begins with the gallery of scenes.
+    pub gallery: bool,
 }
 
 /// A studio that listens.
@@ -81,6 +93,8 @@ pub struct Studio {
     rescue: Vec<PathBuf>,
     files: Files,
     limits: Limits,
+    gallery: bool,
+    recent: Vec<PathBuf>,
 }
 
 /// Why a studio cannot open.
@@ -121,6 +135,7 @@ impl Studio {
     /// Listens at the port asked for or the next one that is free, and looks for journals of sessions that did not finish.
     pub fn bind(opening: Opening, settings: Settings) -> Result<Studio, StudioError> {
         let listener = listen(settings.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()), settings.port)?;
+        let recent = settings.journal.as_deref().map(recent_files).unwrap_or_default();
         let folder = settings.journal.map(|path| Folder::new(&path, Disk::default()));
         let (orphans, journal_trouble) = match folder.as_ref().map(Folder::orphans) {
             None => (Vec::new(), None),
@@ -139,6 +154,8 @@ impl Studio {
             rescue: settings.rescue,
             files,
             limits: settings.limits,
+            gallery: settings.gallery,
+            recent,
         })
     }
 
@@ -200,6 +217,7 @@ impl Studio {
         let needs = simulation::Desk {
             folder: self.journal.clone(),
             orphans: self.orphans,
+            recent: self.recent.clone(),
             rescue: self.rescue,
             teller,
             ..simulation::Desk::new(self.build)
@@ -211,6 +229,8 @@ impl Studio {
             clients: AtomicU64::new(0),
             folder: self.journal,
             files: self.files,
+            gallery: self.gallery,
+            recent: self.recent,
             delivered: Mutex::default(),
             limits: self.limits,
             sockets: Arc::new(Semaphore::new(self.limits.sockets)),
@@ -228,12 +248,20 @@ impl Studio {
 }
 
 /// All that is told or taken in, besides the files of the page.
-fn data_routes() -> [(&'static str, MethodRouter<Arc<Desk>>); 7] {
+fn data_routes() -> [(&'static str, MethodRouter<Arc<Desk>>); 15] {
     [
         ("/socket", get(socket)),
         ("/take", get(take).post(load)),
+        ("/motion", post(motion)),
+        ("/guest", post(cast::guest)),
+        ("/variant/{take}", get(variants::variant)),
         ("/saved", post(saved)),
-        ("/baked.glb", get(baked)),
+        ("/start", get(start_page)),
+        ("/look/{take}", get(look)),
+        ("/baked.glb", get(|desk, asked| baked(Format::Glb, desk, asked))),
+        ("/baked.bvh", get(|desk, asked| baked(Format::Bvh, desk, asked))),
+        ("/baked.usda", get(|desk, asked| baked(Format::Usda, desk, asked))),
+        ("/baked.vrma", get(|desk, asked| baked(Format::Vrma, desk, asked))),
         ("/rig.toml", get(rig)),
         ("/file/{key}/{*name}", get(character_file)),
         ("/compare/{take}/{other}", get(compare)),
@@ -290,6 +318,10 @@ struct Desk {
     folder: Option<Folder>,
     /// What takes that are sent may open.
     files: Files,
+    /// Whether the page begins with the gallery.
+    gallery: bool,
+    /// Files that were opened before.
+    recent: Vec<PathBuf>,
     /// Copies of the takes that were sent, the latest last.
     delivered: Mutex<VecDeque<Delivered>>,
     limits: Limits,
@@ -499,6 +531,40 @@ async fn load(State(desk): State<Arc<Desk>>, request: axum::extract::Request) ->
     if desk.commands.send(Command::Load(opening, reply)).await.is_err() {
         return stopped();
     }
+    done(answer).await
+}
+
+/// The motion of a file as a clip of the present character.
+async fn motion(State(desk): State<Arc<Desk>>, request: axum::extract::Request) -> Response {
+    let Ok(_turn) = desk.turns.load.clone().try_acquire_owned() else {
+        let text = "another file is being opened: try again when that is done";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
+    };
+    let told = ["x-file-name", "x-clip"]
+        .map(|name| request.headers().get(name).and_then(|name| name.to_str().ok()).map(str::to_owned));
+    let [name, clip] = told;
+    let name = name.unwrap_or_else(|| "motion.bvh".into());
+    let body = match read_body(request, desk.limits.upload, desk.limits).await {
+        Ok(body) => body,
+        Err(fault) => return not_read(fault, desk.limits.upload),
+    };
+    let Some(copied) = copy(&desk).await else { return stopped() };
+    let (folder, generation) = (desk.folder.clone(), copied.generation);
+    let take = move || simulation::read_motion(&copied, &name, clip.as_deref(), &body, folder.as_ref());
+    let Ok(taken) = tokio::task::spawn_blocking(take).await else { return stopped() };
+    let (motion, clip) = match taken {
+        Ok(taken) => taken,
+        Err((code, text)) => return refuse(StatusCode::BAD_REQUEST, &code, text),
+    };
+    let (reply, answer) = oneshot::channel();
+    if desk.commands.send(Command::Motion { generation, motion, clip, reply }).await.is_err() {
+        return stopped();
+    }
+    done(answer).await
+}
+
+/// What the simulation made of a file that was sent to it.
+async fn done(answer: oneshot::Receiver<Result<(), (String, String)>>) -> Response {
     match answer.await {
         Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
         Ok(Err((code, text))) => refuse(StatusCode::BAD_REQUEST, &code, text),
@@ -506,29 +572,134 @@ async fn load(State(desk): State<Arc<Desk>>, request: axum::extract::Request) ->
     }
 }
 
-/// The present take as an animation: on the nodes of the character's file, or of one made for the scene.
-async fn baked(State(desk): State<Arc<Desk>>) -> Response {
+/// What stands after the `?` of an address: numbers, `true` and words by their names.
+fn asked<T: serde::de::DeserializeOwned>(words: Option<&str>) -> Result<T, String> {
+    let pairs = words.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::from(text));
+    let pair = |pair: &str| pair.split_once('=').map_or((pair.into(), true.into()), |(k, v)| (k.into(), value(v)));
+    serde_json::from_value(serde_json::Value::Object(pairs.map(pair).collect()))
+        .map_err(|e| format!("not understood: {e}"))
+}
+
+/// What a baked motion may be.
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Glb,
+    Bvh,
+    Usda,
+    Vrma,
+}
+
+/// How a motion is baked: the part of it \[s\], frames a second, whether it is closed to a loop and over how long, where its travel goes, whether all takes come.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BakeAsked {
+    from: Option<f64>,
+    to: Option<f64>,
+    fps: Option<f64>,
+    #[serde(rename = "loop")]
+    seam: Option<f64>,
+    root: Option<RootTold>,
+    all: bool,
+    /// Whose motion: 0 is the scene's own character, guests come after it.
+    figure: usize,
+}
+
+/// Where travel along the ground goes.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RootTold {
+    Hips,
+    Root,
+    InPlace,
+}
+
+impl BakeAsked {
+    /// What is wrong with it, if anything.
+    fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: Option<f64>, low: f64, high: f64| match value {
+            Some(x) if !(low..=high).contains(&x) => Err(format!("{name} is {x}: give {low} to {high}")),
+            _ => Ok(()),
+        };
+        within("from", self.from, 0.0, 1e6)?;
+        within("to", self.to, 0.0, 1e6)?;
+        within("fps", self.fps, 1.0, 1000.0)?;
+        within("loop", self.seam, 0.001, 1e3)?;
+        match (self.from, self.to) {
+            (Some(from), Some(to)) if from >= to => Err(format!("from {from} s is not before to {to} s")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The part of a motion that is asked for.
+    fn cut(&self, recording: Recording) -> Result<Recording, String> {
+        let end = recording.seconds();
+        let (from, to) = (self.from.unwrap_or(0.0), self.to.unwrap_or(end).min(end));
+        if from >= to {
+            return Err(format!("the motion ends at {end:.3} s, before {from} s"));
+        }
+        if let Some(seam) = self.seam.filter(|seam| *seam > to - from) {
+            return Err(format!("a loop of {seam} s is longer than the motion, {:.3} s", to - from));
+        }
+        let frames = self.fps.map_or(0.0, |fps| (to - from) * fps);
+        if frames * recording.bytes_of_frame() as f64 > MOST_CUT {
+            return Err(format!(
+                "{frames:.0} frames of this motion are too many to be baked here: ask for fewer a second"
+            ));
+        }
+        let whole = self.fps.is_none() && self.from.is_none() && self.to.is_none();
+        Ok(if whole { recording } else { recording.cut(from, to, self.fps) })
+    }
+}
+
+/// The present take, or all, as a motion for other programs.
+async fn baked(format: Format, State(desk): State<Arc<Desk>>, RawQuery(words): RawQuery) -> Response {
+    let asked = match asked::<BakeAsked>(words.as_deref()).and_then(|asked| asked.check().map(|()| asked)) {
+        Ok(asked) => asked,
+        Err(what) => return refuse(StatusCode::BAD_REQUEST, "studio/value", what),
+    };
     let Ok(permit) = desk.turns.bake.clone().try_acquire_owned() else {
         let text = "a take is being baked already: try again when that is done";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
     };
     let Some(copied) = copy(&desk).await else { return stopped() };
     let (steps, most) = (copied.timeline.takes()[copied.take].end(), desk.limits.bake);
-    if recorded_bytes(&copied).is_none_or(|bytes| bytes > most) {
+    if recorded_bytes(&copied, &meant(&copied, asked.all)).is_none_or(|bytes| bytes > most) {
         let text = format!(
             "the take of {steps} steps is too long to be baked here: save it, and use `supple simulate FILE.take -o FILE.glb`"
         );
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "studio/size", text);
     }
+    let (kind, ending) = match format {
+        Format::Glb => ("model/gltf-binary", "glb"),
+        Format::Bvh => ("text/plain", "bvh"),
+        Format::Usda => ("text/plain", "usda"),
+        Format::Vrma => ("model/gltf-binary", "vrma"),
+    };
+    let name = format!("{}.{ending}", download_name(&copied, asked.all));
     // Who goes away ends the bake; the turn is free when it has ended.
     let wanted = Wanted(Arc::new(AtomicBool::new(true)));
     let still = wanted.0.clone();
-    let made = tokio::task::spawn_blocking(move || (bake(&copied, &still), permit)).await;
+    let made = tokio::task::spawn_blocking(move || (bake(&copied, format, &asked, &still), permit)).await;
     match made {
-        Ok((Ok(bytes), permit)) => attachment("model/gltf-binary", "directed.glb", bytes, permit),
-        Ok((Err(error), _)) => refuse(StatusCode::BAD_REQUEST, "studio/take", error.to_string()),
+        Ok((Ok(bytes), permit)) => attachment(kind, &name, bytes, permit),
+        Ok((Err(error), _)) => refuse(StatusCode::BAD_REQUEST, "studio/take", error),
         Err(_) => stopped(),
     }
+}
+
+/// The takes that are meant: the present one, or all that are there.
+fn meant(copied: &Copied, all: bool) -> Vec<usize> {
+    let takes = copied.timeline.takes();
+    if all { (0..takes.len()).filter(|k| !takes[*k].is_removed()).collect() } else { vec![copied.take] }
+}
+
+/// What a download is called: the file or scene, and the take.
+fn download_name(copied: &Copied, all: bool) -> String {
+    let plain = |text: &str| text.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "-");
+    let scene = copied.scene.name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let take = if all { "all takes" } else { &copied.timeline.takes()[copied.take].name };
+    plain(&format!("{} {take}", scene.replace(".glb", "").replace(".gltf", "").replace(".vrm", "").replace(".fbx", "")))
 }
 
 /// True for as long as somebody waits for an answer.
@@ -540,35 +711,148 @@ impl Drop for Wanted {
     }
 }
 
-/// What the recording of a take would hold.
-fn recorded_bytes(Copied { scene, timeline, take, .. }: &Copied) -> Option<usize> {
+/// What the recordings of takes would hold.
+fn recorded_bytes(Copied { scene, timeline, .. }: &Copied, takes: &[usize]) -> Option<usize> {
     let model = &scene.model;
     let surface = model.flesh().map_or(0, |flesh| flesh.surface.vertices.len());
     let surface = surface + model.skin().map_or(0, |skin| skin.nodes());
     let frame = 64 * model.bodies().len() + 24 * surface + 64;
-    usize::try_from(timeline.takes()[*take].end() + 1).ok()?.checked_mul(frame)
+    let steps: u64 = takes.iter().map(|take| timeline.takes()[*take].end() + 1).sum();
+    usize::try_from(steps).ok()?.checked_mul(frame)
 }
 
-/// Does the take again while somebody wants it, and writes what it was.
-fn bake(copied: &Copied, wanted: &AtomicBool) -> Result<Vec<u8>, TakeError> {
-    let Copied { scene, timeline, take, character, .. } = copied;
-    let (model, settings) = (&scene.model, BakeSettings::default());
+/// Does a take again while somebody wants it.
+fn record(Copied { scene, timeline, .. }: &Copied, take: usize, wanted: &AtomicBool) -> Result<Recording, TakeError> {
+    let model = &scene.model;
     let mut work = Work::new(model);
     let mut recording = Recording::default();
-    let mut moment = timeline.seek(model, *take, 0, &mut work)?;
+    let mut moment = timeline.seek(model, take, 0, &mut work)?;
     recording.add(model, &moment.input, &moment.state, None);
-    while moment.step < timeline.takes()[*take].end() {
+    while moment.step < timeline.takes()[take].end() && wanted.load(Ordering::Relaxed) {
+        let outcome = timeline.advance(model, take, &mut moment, &mut work)?;
+        recording.add(model, &moment.input, &moment.state, Some(&outcome.report));
+    }
+    Ok(recording)
+}
+
+/// Does the takes again while somebody wants them, and writes what they were; or what is wrong.
+fn bake(copied: &Copied, format: Format, asked: &BakeAsked, wanted: &AtomicBool) -> Result<Vec<u8>, String> {
+    let Copied { scene, timeline, guests, .. } = copied;
+    let guest = asked.figure.checked_sub(1).map(|k| scene.guests().get(k).zip(guests.get(k)));
+    let (model, character) = match &guest {
+        None => (&scene.model, copied.character.as_ref()),
+        Some(Some((_, player))) => (&player.imported.scene.bare().model, Some(&player.character)),
+        Some(None) => return Err(format!("there is no character {} in the scene", asked.figure)),
+    };
+    let root = match asked.root {
+        None | Some(RootTold::Hips) => RootMotion::Hips,
+        Some(RootTold::Root) => RootMotion::Root,
+        Some(RootTold::InPlace) => RootMotion::InPlace,
+    };
+    let settings = BakeSettings { root, seam: asked.seam, ..BakeSettings::default() };
+    if character.is_none() && (asked.seam.is_some() || root != RootMotion::Hips) {
+        return Err("loops and travel are for characters, and the scene is none".into());
+    }
+    if model.skin().is_some() && asked.seam.is_some() {
+        return Err("a loop does not close soft skin: leave it out".into());
+    }
+    if asked.all && !matches!((format, character), (Format::Glb, Some(_))) {
+        return Err("all takes together are for a character as .glb".into());
+    }
+    let mut clips = Vec::new();
+    for take in meant(copied, asked.all) {
+        let recording = record(copied, take, wanted).map_err(|e| e.to_string())?;
         if !wanted.load(Ordering::Relaxed) {
             return Ok(Vec::new()); // nobody reads it
         }
-        let outcome = timeline.advance(model, *take, &mut moment, &mut work)?;
-        recording.add(model, &moment.input, &moment.state, Some(&outcome.report));
+        // A guest's motion is told where its own file would be.
+        let recording = match &guest {
+            Some(Some((seat, _))) => recording.of(seat.bodies.clone(), seat.place.inverse()),
+            _ => recording,
+        };
+        clips.push((timeline.takes()[take].name.clone(), asked.cut(recording)?));
     }
-    let name = &timeline.takes()[*take].name;
-    Ok(match character {
-        Some(character) => character.bake(model, &recording, name, &settings).bytes,
-        None => bake_scene(model, &recording, name, &settings).bytes,
+    let (name, recording) = &clips[0];
+    let avatar = |what: &str| character.ok_or_else(|| format!("{what} is written of characters alone"));
+    Ok(match (format, character) {
+        (Format::Glb, Some(character)) => {
+            let clips: Vec<(&str, &Recording)> = clips.iter().map(|(name, clip)| (&**name, clip)).collect();
+            character.bake_clips(model, &clips, &settings).bytes
+        }
+        (Format::Glb, None) => bake_scene(model, recording, name, &settings).bytes,
+        (Format::Bvh, _) => export_bvh(model, recording).0.write().into_bytes(),
+        (Format::Usda, _) => avatar("USD")?.usda(model, recording, name).map_err(|e| e.to_string())?.text.into_bytes(),
+        (Format::Vrma, _) => {
+            avatar("a .vrma")?.vrma(model, recording, name, &settings).map_err(|e| e.to_string())?.bytes
+        }
     })
+}
+
+/// What the start page shows.
+async fn start_page(State(desk): State<Arc<Desk>>) -> Response {
+    let line = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        RecentTold { name, folder: path.parent().unwrap_or(path).to_string_lossy().into_owned() }
+    };
+    json(&StartTold { gallery: desk.gallery, recent: desk.recent.iter().map(line).collect() }).into_response()
+}
+
+/// Every how many steps poses are looked at.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LookAsked {
+    every: u64,
+}
+
+/// The stored poses of a take, for curves, trails and ghosts: first step, steps apart, how many, bodies; then seven numbers a body.
+async fn look(State(desk): State<Arc<Desk>>, Path(take): Path<usize>, RawQuery(words): RawQuery) -> Response {
+    let every = match asked::<LookAsked>(words.as_deref()) {
+        Ok(asked) => asked.every.max(1),
+        Err(what) => return refuse(StatusCode::BAD_REQUEST, "studio/value", what),
+    };
+    let permit = turn(&desk.turns.compare).await;
+    let Some(copied) = copy(&desk).await else { return stopped() };
+    let Some(told) = copied.timeline.takes().get(take) else {
+        return refuse(StatusCode::NOT_FOUND, "studio/take", format!("there is no take {take}"));
+    };
+    // It was removed between the frame that told of it and this.
+    if told.is_removed() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let (end, bodies) = (told.end(), copied.scene.model.bodies().len());
+    let rows = end / every + 1;
+    let bytes = rows.saturating_mul(28 * bodies as u64);
+    if bytes > MAX_LOOK {
+        let text = "so many poses are not sent at once: ask for every tenth step";
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "studio/size", text);
+    }
+    let read = move || {
+        let mut out = Vec::with_capacity(16 + bytes as usize);
+        for number in [0, every as u32, rows as u32, bodies as u32] {
+            out.extend(number.to_le_bytes());
+        }
+        let mut playback = Playback::default();
+        for row in 0..rows {
+            copied.timeline.look(take, row * every, &mut playback)?;
+            for body in 0..bodies {
+                let pose = playback.pose(body);
+                let numbers = pose.translation.to_array().into_iter().chain(pose.rotation.to_array());
+                out.extend(numbers.flat_map(|x| (x as f32).to_le_bytes()));
+            }
+        }
+        Ok::<_, TakeError>(out)
+    };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Ok(bytes)) => {
+            let headers = [
+                (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+                (header::CONTENT_LENGTH, bytes.len().to_string()),
+            ];
+            (headers, held_body(bytes, permit)).into_response()
+        }
+        Ok(Err(error)) => refuse(StatusCode::BAD_REQUEST, "studio/take", error.to_string()),
+        Err(_) => stopped(),
+    }
 }
 
 /// The file of a character that this session has opened, or what that file names beside itself; nothing else of the disk.
@@ -666,15 +950,17 @@ async fn socket(State(desk): State<Arc<Desk>>, request: axum::extract::Request) 
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "studio/busy", text);
     };
     // The write buffer is small on purpose: what a slow client has not taken is not kept for it.
-    upgrade.max_message_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(move |socket| async move {
-        let client = desk.clients.fetch_add(1, Ordering::Relaxed);
-        if !later {
-            let _ = desk.commands.send(Command::Come).await;
-        }
-        let _ = converse(socket, client, &desk).await;
-        let _ = desk.commands.send(Command::Gone { client }).await;
-        drop(permit);
-    })
+    upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE).write_buffer_size(0).on_upgrade(
+        move |socket| async move {
+            let client = desk.clients.fetch_add(1, Ordering::Relaxed);
+            if !later {
+                let _ = desk.commands.send(Command::Come).await;
+            }
+            let _ = converse(socket, client, &desk).await;
+            let _ = desk.commands.send(Command::Gone { client }).await;
+            drop(permit);
+        },
+    )
 }
 
 /// Talks with one client until it goes. Hearing and telling do not wait for one another: who reads slowly is still heard.

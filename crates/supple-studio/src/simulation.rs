@@ -10,6 +10,7 @@ mod shares;
 mod takes;
 #[cfg(test)]
 mod tests;
+mod things;
 mod tones;
 
 use crate::control::LevelTold;
@@ -19,7 +20,7 @@ use crate::edits::{Begun, Edit, History, What};
 use crate::frame::{self, Puller, Shown};
 use crate::journal::{self, Folder, Journal, Orphan, Takes};
 use crate::protocol::{
-    self, Change, ContactsTold, JointChange, Notice, Request, Settings, Status, TakeLine, TargetPose, json, refusal,
+    self, Change, ContactsTold, JointChange, Notice, Request, Settings, Status, TargetPose, json, refusal,
 };
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
@@ -38,15 +39,17 @@ use supple::solver::Impulses;
 use supple::solver::assembly::Budget;
 use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
+use supple::tone::Play;
 use supple::{
     BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Quality, Reduced, Report, Run, Scene, Solver,
     StepError, TakeError, Target, Timeline, Tones, Twist, Watch, Work, measure, step,
 };
 use supple_assets::doctor::Diagnosis;
 use supple_assets::{
-    BoneChange, ChangedBone, Character, Digest, FileError, Files, Imported, Made, Recipe, RigOptions, TakesFrom,
+    ChangedBone, Character, Digest, FileError, Files, Imported, InputFile, MOST_MOTIONS, Made, Note, Player, Recipe,
+    RigOptions, SENT, Source, TakesFrom, ThingTold, furnished,
 };
-use takes::{Moved, why_stored};
+use takes::{Moved, takes_told, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) use tones::Event;
 
@@ -79,26 +82,33 @@ pub struct Opening {
     recipe: Recipe,
     /// Its takes, at the end of the one that was being looked at; `None`: the scene begins.
     takes: Option<TakeFile>,
+    /// What was put into the scene.
+    things: Vec<ThingTold>,
 }
 
 impl Opening {
     /// A built-in scene at its start.
     pub fn of_scene(scene: Scene) -> Opening {
         let recipe = Recipe::new(&scene.name);
-        Opening { scene, dress: Dress::default(), recipe, takes: None }
+        Opening { scene, dress: Dress::default(), recipe, takes: None, things: Vec::new() }
     }
 
     /// The scene of a file at its start.
     pub fn of_file(made: Made) -> Opening {
-        let Made { recipe, imported: Imported { scene, meshes, notes, clips, .. }, character } = made;
+        let Made { recipe, imported: Imported { scene, meshes, notes, clips, things, cast, .. }, character } = made;
         let fingerprint = character.as_ref().map(Character::fingerprint);
-        Opening { scene, dress: Dress { meshes, notes, clips, character, fingerprint }, recipe, takes: None }
+        let dress = Dress { meshes, notes, clips, character, fingerprint, cast };
+        Opening { scene, dress, recipe, takes: None, things }
     }
 
     /// Takes of the scene.
     #[must_use]
     pub fn with_takes(self, takes: TakeFile) -> Opening {
-        Opening { takes: Some(takes), ..self }
+        // A built-in scene has of its takes what was put into it; a file has that already.
+        let told = Recipe::parse(takes.timeline.scene()).ok().filter(|_| self.recipe.file().is_none());
+        let things = told.as_ref().and_then(|recipe| recipe.changes.things.clone());
+        let (recipe, things) = (told.unwrap_or(self.recipe), things.unwrap_or(self.things));
+        Opening { takes: Some(takes), recipe, things, ..self }
     }
 
     /// The file that it came from.
@@ -134,10 +144,15 @@ impl Opening {
             return Opening::of(read_takes(bytes)?, &files, TakesFrom::Sent);
         }
         let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
-        let imported = character.imported(name).map_err(told)?;
+        let mut imported = character.imported(name).map_err(told)?;
         let recipe = match folder.map(|folder| folder.keep_file(name, bytes)) {
             Some(Ok(path)) => Recipe { digest: Some(Digest::of(bytes)), ..Recipe::of_file(&path.to_string_lossy()) },
-            _ => Recipe::new(name),
+            Some(Err(error)) => {
+                let text = format!("no copy of it could be kept ({error}): its takes need the file beside them");
+                imported.notes.push(Note { code: "import/copy", part: name.to_owned(), text });
+                Recipe::new(name)
+            }
+            None => Recipe::new(name),
         };
         Opening::of_file(Made { recipe, imported, character: Some(character) }).checked()
     }
@@ -151,7 +166,16 @@ impl Opening {
     pub(crate) fn of(takes: TakeFile, files: &Files, from: TakesFrom<'_>) -> Result<Opening, (String, String)> {
         let recipe = Recipe::parse(takes.timeline.scene()).map_err(told)?;
         if recipe.file().is_none() {
-            return Ok(Opening::scene(&recipe.source)?.with_takes(takes));
+            let Opening { scene, mut dress, .. } = Opening::scene(&recipe.source)?;
+            let mut things = recipe.changes.things.clone().unwrap_or_default();
+            let wrong = |what| ("take/model".to_owned(), what);
+            let open = |file: &str| {
+                let known = matches!(from, TakesFrom::Journal) || files.allows(Path::new(file));
+                known.then(|| Character::open(Path::new(file))).transpose()
+            };
+            dress.cast.call(None, &things, open).map_err(told)?;
+            let scene = furnished(&scene, &mut things, &dress.cast).map_err(wrong)?;
+            return Ok(Opening { scene, dress, recipe, takes: Some(takes), things });
         }
         let made = recipe.make_for(files, &takes.timeline, from).map_err(told)?;
         Opening::of_file(made).with_takes(takes).checked()
@@ -180,6 +204,46 @@ fn told(error: FileError) -> (String, String) {
     (error.code.to_owned(), error.to_string())
 }
 
+/// The motion of a file that was sent, on the character of a stage: what names it, a copy being kept in `folder`, and the clip that it became.
+pub(crate) fn read_motion(
+    copied: &Copied,
+    name: &str,
+    clip: Option<&str>,
+    bytes: &[u8],
+    folder: Option<&Folder>,
+) -> Result<(String, Arc<supple::Motion>), (String, String)> {
+    let Some(character) = &copied.character else {
+        let text = "the scene is no character of a file: open one, then drop a motion for it";
+        return Err(("studio/value".into(), text.into()));
+    };
+    let sent = InputFile::received(Path::new(name), bytes.to_vec()).map_err(told)?;
+    let source = Source::read(sent, clip).map_err(told)?;
+    let mut imported = character.imported(name).map_err(told)?;
+    imported.clips.clone_from(&copied.clips);
+    character.add_motion(&mut imported, &source).map_err(told)?;
+    let Some(taken) = imported.clips.last().cloned() else {
+        return Err(("file/clip".into(), format!("{name} has no motion: give another file")));
+    };
+    let kept = folder.and_then(|folder| folder.keep_file(name, bytes).ok());
+    // What was not kept has no path: a name that a client chose is never opened here.
+    let own = || format!("{SENT}{}", Path::new(name).file_name().unwrap_or_default().to_string_lossy());
+    let file = kept.map_or_else(own, |path| path.to_string_lossy().into_owned());
+    Ok((clip.map_or(file.clone(), |clip| format!("{file}#{clip}")), taken))
+}
+
+/// The character of a file that was sent, and what names it, a copy being kept in `folder`.
+pub(crate) fn read_guest(
+    name: &str,
+    bytes: &[u8],
+    folder: Option<&Folder>,
+) -> Result<(String, Character), (String, String)> {
+    let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
+    let kept = folder.and_then(|folder| folder.keep_file(name, bytes).ok());
+    // What was not kept has no path: a name that a client chose is never opened here.
+    let own = || format!("sent:{}", Path::new(name).file_name().unwrap_or_default().to_string_lossy());
+    Ok((kept.map_or_else(own, |path| path.to_string_lossy().into_owned()), character))
+}
+
 /// What reaches the simulation.
 pub(crate) enum Command {
     /// A client asks for something; refusals go back to it alone.
@@ -198,6 +262,20 @@ pub(crate) enum Command {
     Rig(oneshot::Sender<Option<String>>),
     /// A file replaces scene and takes.
     Load(Box<Opening>, oneshot::Sender<Result<(), (String, String)>>),
+    /// The character of a stage has taken on a motion from elsewhere, as a clip; `motion` names its file.
+    Motion {
+        generation: u32,
+        motion: String,
+        clip: Arc<supple::Motion>,
+        reply: oneshot::Sender<Result<(), (String, String)>>,
+    },
+    /// Another character, or a thing of a file, comes into the scene; `file` names it.
+    Guest {
+        file: String,
+        character: Box<Character>,
+        as_prop: bool,
+        reply: oneshot::Sender<Result<(), (String, String)>>,
+    },
     /// The doctor has looked at the model of a stage.
     Examined { generation: u32, diagnosis: Box<Diagnosis> },
     /// The studio ends. Tells whether a journal is left behind.
@@ -221,6 +299,10 @@ pub(crate) struct Copied {
     pub(crate) revision: u64,
     /// The character whose nodes the motion belongs to.
     pub(crate) character: Option<Character>,
+    /// The clips that it may follow.
+    pub(crate) clips: Vec<Arc<supple::Motion>>,
+    /// By guest: its character.
+    pub(crate) guests: Vec<Arc<Player>>,
 }
 
 /// What became of takes that were not saved when a studio ended.
@@ -243,6 +325,8 @@ pub(crate) struct Desk {
     /// Where the journal goes; `None`: there is none.
     pub(crate) folder: Option<Folder>,
     pub(crate) orphans: Vec<Orphan>,
+    /// Files that were opened before, for who asks for one.
+    pub(crate) recent: Vec<PathBuf>,
     /// Folders for takes that the journal does not take.
     pub(crate) rescue: Vec<PathBuf>,
     pub(crate) disk: Disk,
@@ -264,6 +348,7 @@ impl Desk {
             build,
             folder: None,
             orphans: Vec::new(),
+            recent: Vec::new(),
             rescue: Vec::new(),
             disk: Disk::default(),
             retry: journal::RETRY,
@@ -306,6 +391,7 @@ pub(crate) fn start(
         disk: desk.disk,
         teller: desk.teller,
         orphans: (0..).zip(desk.orphans).collect(),
+        recent: desk.recent,
         unwritten: true,
         watched: false,
         speed: 1.0,
@@ -343,6 +429,8 @@ struct Simulation {
     rescue: Vec<PathBuf>,
     disk: Disk,
     teller: Teller,
+    /// Files that were opened before.
+    recent: Vec<PathBuf>,
     /// Journals of sessions that did not finish, by the number under which they are offered.
     orphans: BTreeMap<u32, Orphan>,
     /// Something happened that the journal does not hold yet.
@@ -364,6 +452,8 @@ struct Simulation {
 struct Stage {
     generation: u32,
     scene: Arc<Scene>,
+    /// What was put into the scene.
+    things: Vec<ThingTold>,
     dress: Dress,
     /// How the scene is made again; takes keep it.
     recipe: Recipe,
@@ -655,6 +745,8 @@ impl Simulation {
                     generation: *generation,
                     revision: *revision,
                     character: dress.character.clone(),
+                    clips: dress.clips.clone(),
+                    guests: self.stage.players(),
                 });
             }
             Command::Saved { generation, revision, reply } => {
@@ -667,14 +759,20 @@ impl Simulation {
                 let _ = reply.send(present);
             }
             Command::Character(fingerprint, reply) => {
-                let meant = |stage: &&Stage| stage.dress.fingerprint == Some(fingerprint);
-                let stage = std::iter::once(&self.stage).chain(&self.earlier).chain(&self.later).find(meant);
-                let _ = reply.send(stage.and_then(|stage| stage.dress.character.clone()));
+                let meant = |stage: &Stage| {
+                    let guests = stage.dress.cast.players().map(|player| &player.character);
+                    let mut all = stage.dress.character.iter().chain(guests);
+                    all.find(|character| character.fingerprint() == fingerprint).cloned()
+                };
+                let mut stages = std::iter::once(&self.stage).chain(&self.earlier).chain(&self.later);
+                let _ = reply.send(stages.find_map(meant));
             }
             Command::Rig(reply) => {
                 let character = self.stage.dress.character.as_ref();
                 let name = |c: &Character| c.source().file_name().map(|n| n.to_string_lossy().into_owned());
-                let _ = reply.send(character.map(|c| c.scene_file(&name(c).unwrap_or_default())));
+                let clip = self.stage.tones.clip().map(|play| play.motion.name().to_owned());
+                let track = clip.map(|clip| self.stage.recipe.track(&clip));
+                let _ = reply.send(character.map(|c| c.scene_file(&name(c).unwrap_or_default(), track.as_deref())));
             }
             Command::Examined { generation, diagnosis } => {
                 if generation == self.stage.generation {
@@ -684,6 +782,12 @@ impl Simulation {
             }
             Command::Load(opening, reply) => {
                 let _ = reply.send(self.open(*opening));
+            }
+            Command::Guest { file, character, as_prop, reply } => {
+                let _ = reply.send(self.welcome(&file, *character, as_prop));
+            }
+            Command::Motion { generation, motion, clip, reply } => {
+                let _ = reply.send(self.take_motion(generation, motion, clip));
             }
             Command::Close(_) => unreachable!("heard before"),
             #[cfg(test)]
@@ -707,29 +811,39 @@ impl Simulation {
         Ok(())
     }
 
-    /// A bone is changed: the model is made anew, in the present pose and with the present settings.
-    fn change_bone(&mut self, bone: &str, change: &BoneChange) -> Result<(), Refused> {
+    /// Bones are changed: the model is made anew, in the present pose and with the present settings.
+    fn change_bones(&mut self, changes: Vec<ChangedBone>) -> Result<(), Refused> {
         let stage = &self.stage;
         let Some(mut character) = stage.dress.character.clone() else {
             return Err(("studio/value", "the scene is no character of a file: it has no bones to change".into()));
         };
-        character.change(bone, change).map_err(|what| ("studio/value", format!("{bone}: {what}")))?;
+        for ChangedBone { bone, change } in &changes {
+            character.change(bone, change).map_err(|what| ("studio/value", format!("{bone}: {what}")))?;
+        }
         let name = stage.scene.name.trim_end_matches(" (mended)").to_owned();
         let told = |e: FileError| ("studio/value", e.to_string());
         let mut file = character.imported(&name).map_err(told)?;
+        self.take_motions_on(&character, &mut file);
         if let Some((_, clip)) = name.rsplit_once('#')
             && let Some(scene) = file.clip(clip).cloned().ok().and_then(|clip| file.following(&clip))
         {
             file.scene = scene;
             file.scene.name = name;
         }
+        // The clip goes on where it was.
+        let going = stage.tones.clip().map(|play| {
+            let Play { motion, from, speed, again, .. } = play.going_on(stage.now.state.time, play.speed, play.again);
+            Event::Clip { clip: motion.name().to_owned(), from, speed, again, fade: 0.0, figure: 0 }
+        });
+        self.furnish(&mut file, &character)?;
         file.scene.state.bodies.clone_from(&stage.now.state.bodies);
         file.scene.state.recount_turns(&file.scene.model);
         let Input { targets, wrenches, joints, .. } = std::mem::take(&mut file.scene.input);
         file.scene.input = Input { targets, wrenches, joints, ..stage.settings.clone() };
         let (hold, script, pins) = (stage.hold, stage.script, stage.pins.clone());
         let mut recipe = stage.recipe.clone();
-        recipe.changes.bones.push(ChangedBone { bone: bone.to_owned(), change: change.clone() });
+        let label = format!("change of {}", changes[0].bone);
+        recipe.changes.bones.extend(changes);
         recipe.changes.mended = 0; // remedies are those of a model that is no more
         let playing = self.playing;
         let opening = Opening::of_file(Made { recipe, imported: file, character: Some(character) });
@@ -737,8 +851,24 @@ impl Simulation {
         self.playing = playing;
         self.stage.touch(ByHand::Rig);
         (self.stage.hold, self.stage.script, self.stage.pins) = (hold, script, pins);
-        self.stage.begun_by = Some(format!("change of {bone}"));
+        if let Some(event) = going {
+            self.stage.mark(&[event], None, "clip".into())?;
+            self.stage.history = History::default(); // one edit, undone as one
+        }
+        self.stage.begun_by = Some(label);
         Ok(())
+    }
+
+    /// Adds the clips that the character took on from elsewhere: anew from their files, for what changed; where a file is gone, as they were.
+    fn take_motions_on(&self, character: &Character, file: &mut Imported) {
+        for motion in &self.stage.recipe.changes.motions {
+            let again = Files::default().motion(motion).and_then(|source| character.add_motion(file, &source));
+            if again.is_err() {
+                let missing = |clip: &&Arc<supple::Motion>| file.clip(clip.name()).is_err();
+                let before = self.stage.dress.clips.iter().find(missing).cloned();
+                file.clips.extend(before);
+            }
+        }
     }
 
     /// The rig of the character is made anew from its file, and stands at its start. Changes of bones are kept.
@@ -757,12 +887,14 @@ impl Simulation {
         }
         let name = stage.scene.name.trim_end_matches(" (mended)").to_owned();
         let mut file = character.imported(&name).map_err(told)?;
+        self.take_motions_on(&character, &mut file);
         if let Some((_, clip)) = name.rsplit_once('#')
             && let Some(scene) = file.clip(clip).cloned().ok().and_then(|clip| file.following(&clip))
         {
             file.scene = scene;
             file.scene.name = name;
         }
+        self.furnish(&mut file, &character)?;
         let mut recipe = stage.recipe.clone();
         recipe.changes.rig = *options;
         recipe.changes.mended = 0; // remedies are those of a model that is no more
@@ -802,8 +934,21 @@ impl Simulation {
                 let opening = Opening::scene(&scene).map_err(|(_, text)| ("studio/scene", text))?;
                 self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
             }
-            Request::Bone { bone, change } => self.change_bone(&bone, &change)?,
+            Request::Recent { file } => {
+                let Some(path) = self.recent.get(file).cloned() else {
+                    return bad(format!("there is no file {file} in the list of those that were opened before"));
+                };
+                let made = Recipe::of_file(&path.to_string_lossy()).make(&Files::default());
+                let made = made.map_err(|e| ("studio/scene", e.to_string()))?;
+                let opening = Opening::of_file(made).checked().map_err(|(_, text)| ("studio/size", text))?;
+                self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
+            }
+            Request::Bone { bone, change, twin } => {
+                let own = ChangedBone { bone, change: *change };
+                self.change_bones(std::iter::once(own).chain(twin.map(|twin| *twin)).collect())?;
+            }
             Request::Rig { options } => self.change_rig(&options)?,
+            Request::Aside { sheet, take } => self.go_aside(sheet, take)?,
             Request::Seek { take, step } => {
                 self.playing = false;
                 self.stage.seek(take, step)?;
@@ -843,16 +988,25 @@ impl Simulation {
             Request::State { bodies, state, strength, blend, at } => {
                 self.stage.change_tone(bodies, &state, (strength, blend), at)?;
             }
-            Request::Clip { clip: None, fade: None, speed, again, at: None } => self.stage.pace_clip(speed, again)?,
-            Request::Clip { clip: Some(name), fade: None, speed: None, again: None, at: None } => {
+            Request::Clip { clip: None, fade: None, speed, again, at: None, figure } => {
+                self.stage.pace_clip(figure, speed, again)?;
+            }
+            Request::Clip { clip: Some(name), fade: None, speed: None, again: None, at: None, figure: 0 } => {
                 self.cut_to_clip(&name)?;
             }
-            Request::Clip { clip: Some(name), fade: Some(fade), speed: None, again: None, at } => {
-                self.stage.play_clip(&name, fade, at)?;
+            Request::Clip { clip: Some(name), fade: Some(fade), speed: None, again: None, at, figure } => {
+                self.stage.play_clip(figure, &name, fade, at)?;
             }
             Request::Clip { .. } => {
                 return bad("give a clip, with a fade to go over to it; or a speed and whether it goes round".into());
             }
+            Request::Things { things } => self.put_things(things)?,
+            Request::Hold { thing, body } => self.hold_thing(&thing, body)?,
+            Request::Variant { take, from, to, variation } => {
+                self.playing = false;
+                self.stage.take_variant(take, (from, to), &variation)?;
+            }
+            Request::Throw { thing, from, velocity } => self.stage.throw(&thing, from.into(), velocity.into())?,
             Request::Hits { hits, at } => {
                 let event = hits.map_or(Event::NoHits, |[impulse, recovery]| Event::Hits { impulse, recovery });
                 self.stage.mark(&[event], at, "answer to blows".into())?;
@@ -871,7 +1025,9 @@ impl Simulation {
     }
 
     fn publish_all(&mut self) {
-        self.scene_out.send_replace(describe(&self.stage.scene, &self.stage.dress, self.stage.generation).into());
+        self.scene_out.send_replace(
+            describe(&self.stage.scene, &self.stage.dress, &self.stage.things, self.stage.generation).into(),
+        );
         self.publish_status();
         self.publish_frame();
     }
@@ -879,14 +1035,6 @@ impl Simulation {
     fn publish_status(&mut self) {
         self.stage.carried_told = self.stage.tones_told().carried;
         let stage = &self.stage;
-        let takes = stage.timeline.takes().iter().map(|take| {
-            (!take.is_removed()).then(|| TakeLine {
-                name: &take.name,
-                parent: take.fork.map(|fork| fork.take),
-                first: take.first(),
-                end: take.end(),
-            })
-        });
         let (undo, redo) = self.labels();
         let quality = stage.quality();
         let status = json(&Status {
@@ -898,7 +1046,8 @@ impl Simulation {
             pins: stage.pins.keys().copied().collect(),
             pin_levels: stage.pins.values().map(|pin| pin.level).collect(),
             take: stage.take,
-            takes: takes.collect(),
+            takes: takes_told(stage),
+            aside: self.aside_told(),
             compare: stage.compare,
             stored: stage.stored.as_deref(),
             undo,
@@ -1005,13 +1154,15 @@ impl Pace {
 
 impl Stage {
     fn open(opening: Opening, build: &str, generation: u32) -> Result<Stage, TakeError> {
-        let Opening { mut scene, dress, recipe, takes } = opening;
+        let Opening { mut scene, dress, recipe, takes, things } = opening;
         let mut greeting = None;
         let (timeline, take, stored) = match takes {
             None => {
                 let (state, said) = posing::start(&scene);
                 greeting = said;
-                (Timeline::new(recipe.to_string(), &scene.model, &state, &scene.input), 0, None)
+                let mut timeline = Timeline::new(recipe.to_string(), &scene.model, &state, &scene.input);
+                timeline.set_marks(0, tones::scene_marks(&scene));
+                (timeline, 0, None)
             }
             Some(file) => {
                 scene.name = recipe.shown().to_owned();
@@ -1071,6 +1222,7 @@ impl Stage {
             failed: false,
             culprit: None,
             scene: Arc::new(scene),
+            things,
             dress,
             recipe,
             diagnosis: None,
@@ -1213,7 +1365,7 @@ impl Stage {
             // What carries ends with what holds: nothing is left that would float.
             input.targets.fill(None);
             input.strengths.clear();
-            if self.tones.clip().is_some() {
+            if self.tones.is_active() {
                 input.wrenches.clear();
                 input.joints.clone_from(&self.settings.joints);
             }

@@ -221,21 +221,41 @@ async fn uploads_hold_no_more_than_one_may() {
         let _ = stream.write_all(&piece).await;
     }
     assert_eq!(answer(stream).await.0, 413);
-    // While one is being sent, no other is taken.
+    // While one is being sent, no other is taken. It is being read once the server has asked for its body.
     let mut first = TcpStream::connect(host(&address)).await.unwrap();
-    first.write_all(head("Content-Length: 100").as_bytes()).await.unwrap();
-    let start = std::time::Instant::now();
-    loop {
-        let (status, said) = ask(&address, "POST", "/take", b"no take").await;
-        if status == 503 {
-            assert!(String::from_utf8_lossy(&said).contains("studio/busy"));
-            break;
-        }
-        assert!(status == 400 && start.elapsed() < common::PATIENCE, "{status}"); // the first has not been heard yet
-    }
+    first.write_all(head("Content-Length: 100\r\nExpect: 100-continue").as_bytes()).await.unwrap();
+    let mut asked = [0; 25];
+    tokio::time::timeout(common::PATIENCE, first.read_exact(&mut asked)).await.expect("its body is asked for").unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let (status, said) = ask(&address, "POST", "/take", b"no take").await;
+    assert!(status == 503 && String::from_utf8_lossy(&said).contains("studio/busy"), "{status}");
     first.write_all(&[b'x'; 100]).await.unwrap();
     assert_eq!(answer(first).await.0, 400, "it is no take");
     assert_eq!(ask(&address, "POST", "/take", b"no take").await.0, 400);
+}
+
+/// A frame of a WebSocket that is too long is not waited for, and no memory taken for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_would_be_too_long_ends_the_conversation_at_once() {
+    let address = start("pendulum");
+    let mut stream = TcpStream::connect(host(&address)).await.unwrap();
+    let head = format!(
+        "GET /socket?later&key={} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        key(&address),
+        host(&address)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut told = [0; 12];
+    stream.read_exact(&mut told).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&told), "HTTP/1.1 101");
+    // A text of ten megabytes, masked, of which nothing comes.
+    let mut frame = vec![0x81, 0x80 | 127];
+    frame.extend((10u64 << 20).to_be_bytes());
+    frame.extend([0; 4]);
+    stream.write_all(&frame).await.unwrap();
+    let end = async { while stream.read(&mut [0; 4096]).await.is_ok_and(|n| n > 0) {} };
+    tokio::time::timeout(common::PATIENCE, end).await.expect("it was let go");
 }
 
 #[tokio::test(flavor = "multi_thread")]

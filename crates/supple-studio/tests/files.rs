@@ -262,3 +262,115 @@ async fn the_page_is_given_the_opened_file_and_what_it_names_and_nothing_else() 
     let (status, _) = ask(&address, "GET", "/file/0123456789abcdef/hand.gltf", b"").await;
     assert_eq!(status, 404, "of a file that was never opened");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_rig_goes_on_with_its_clip_and_its_takes_stay_in_the_list() {
+    let folder = folder("files-edited");
+    let path = folder.join("hand.glb");
+    std::fs::write(&path, hand()).unwrap();
+    let opening = Opening::of_file(made(Path::new(&format!("{}#hand", path.display()))));
+    let (address, task) = run(opening, "test", None);
+    let (mut client, step) = paused(&address, 12).await;
+    let bone = "palm";
+    client.say(json!({"type": "bone", "bone": bone, "change": {"mass": 0.2}})).await;
+    let status = client.status_where(|status| status["aside"][0]["mark"] == format!("before change of {bone}")).await;
+    assert_eq!(status["aside"][0]["takes"][0]["end"], step);
+    // The clip is where it was.
+    let clip = &status["tones"]["clip"];
+    let dt = status["settings"]["dt"].as_f64().unwrap();
+    let (from, begun) = (clip["from"].as_f64().unwrap(), clip["begun"].as_f64().unwrap());
+    assert!((from - f64::from(step) * dt).abs() < 1e-9 && begun == 0.0, "{clip}");
+    client.say(json!({"type": "step", "count": 5})).await;
+    client.frame_where(|frame| frame.step() == 5).await;
+    assert_done_again(&saved(&address).await);
+    let (_, rig) = ask(&address, "GET", "/rig.toml", b"").await;
+    let rig = String::from_utf8(rig).unwrap();
+    assert!(rig.contains("track = \"hand\""), "{rig}");
+    // Back to the take of the rig as it was, and on again.
+    client.say(json!({"type": "aside", "sheet": status["aside"][0]["sheet"], "take": 0})).await;
+    let status = client.status_where(|status| status["aside"][0]["mark"] == format!("after change of {bone}")).await;
+    assert_eq!((&status["aside"][0]["takes"][0]["end"], &status["takes"][0]["end"]), (&json!(5), &json!(step)));
+    client.say(json!({"type": "aside", "sheet": status["aside"][0]["sheet"], "take": 0})).await;
+    client.status_where(|status| status["aside"][0]["mark"] == format!("before change of {bone}")).await;
+    client.say(json!({"type": "aside", "sheet": 99, "take": 0})).await;
+    assert_eq!(client.told("error").await["code"], "studio/take");
+    drop(client);
+    task.abort();
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_motion_that_is_sent_becomes_a_clip_of_the_character() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let folder = folder("files-motion");
+    let (address, task) = run(Opening::of_file(made(&assets.join("gltf/RiggedFigure.glb"))), "test", Some(&folder));
+    let mut client = Client::connect(&address).await;
+    client.told("scene").await;
+    let walk = std::fs::read(assets.join("bvh/cmu_02_01.bvh")).unwrap();
+    let send = async |lines: &str, bytes: &[u8]| {
+        let lines = format!("Authorization: Bearer {}\r\n{lines}", common::key(&address));
+        common::ask_with(&address, "POST", "/motion", &lines, bytes).await
+    };
+    let (status, _, said) = send("x-file-name: walk.bvh\r\n", &walk).await;
+    assert_eq!(status, 204, "{}", String::from_utf8_lossy(&said));
+    let scene = client.told("scene").await;
+    let names: Vec<&str> = scene["clips"].as_array().unwrap().iter().filter_map(|clip| clip["name"].as_str()).collect();
+    assert!(names.contains(&"walk"), "{names:?}");
+    let status = client.status_where(|status| status["tones"]["clip"]["name"] == "walk").await;
+    assert!(status["tones"]["bodies"].as_array().unwrap().iter().all(|tone| tone == "follow"));
+    client.frame_where(|frame| frame.step() >= 20).await;
+    client.say(json!({"type": "pause"})).await;
+    client.status_where(|status| !status["playing"].as_bool().unwrap()).await;
+    // Its takes name the motion, and are made again with it.
+    let file = saved(&address).await;
+    assert!(Recipe::parse(file.timeline.scene()).unwrap().changes.motions[0].ends_with("walk.bvh"));
+    assert_done_again(&file);
+    // For somebody else the motion lies beside the takes, wherever it was before, and if it was never kept.
+    let beside = common::folder("files-motion-beside");
+    std::fs::create_dir_all(&beside).unwrap();
+    let again = |motion: &str| {
+        let mut recipe = Recipe::parse(file.timeline.scene()).unwrap();
+        recipe.changes.motions = vec![motion.to_owned()];
+        recipe.make_for(&Files::default(), &file.timeline, TakesFrom::Folder(&beside))
+    };
+    for motion in ["/elsewhere/walk.bvh", "sent:walk.bvh"] {
+        let _ = std::fs::remove_file(beside.join("walk.bvh"));
+        let refused = again(motion).unwrap_err();
+        assert!(refused.code == "take/file" && refused.remedy.contains("walk.bvh"), "{motion}: {refused}");
+        std::fs::write(beside.join("walk.bvh"), &walk).unwrap();
+        let made = again(motion).unwrap();
+        assert!(file.timeline.is_of(&made.imported.scene.model) && made.imported.clip("walk").is_ok(), "{motion}");
+    }
+    let _ = std::fs::remove_dir_all(&beside);
+    // One with several clips asks which; one that is no motion is refused.
+    let many = std::fs::read(assets.join("gltf/mannequiny.glb")).unwrap();
+    let (status, _, said) = send("x-file-name: many.glb\r\n", &many).await;
+    assert!(status == 400 && String::from_utf8_lossy(&said).contains("file/clip"), "{status}");
+    let (status, _, said) = send("x-file-name: many.glb\r\nx-clip: run\r\n", &many).await;
+    assert_eq!(status, 204, "{}", String::from_utf8_lossy(&said));
+    let (status, _, _) = send("x-file-name: a.bvh\r\n", b"HIERARCHY").await;
+    assert_eq!(status, 400);
+    drop(client);
+    task.abort();
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// A copy that cannot be kept is told: takes of what was dropped then need the file beside them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_file_that_cannot_be_kept_says_so() {
+    let folder = folder("files-unkept");
+    let (address, task) = run(Opening::scene("pendulum").unwrap(), "test", Some(&folder));
+    let mut client = Client::connect(&address).await;
+    client.told("scene").await;
+    std::fs::write(folder.join("files"), b"").unwrap(); // where the folder of copies would be
+    assert_eq!(ask(&address, "POST", "/take", &hand()).await.0, 204);
+    let notes = client.told("scene").await["notes"].clone();
+    let told = |note: &Value| note["code"] == "import/copy" && note["text"].as_str().unwrap().contains("beside them");
+    assert!(notes.as_array().unwrap().iter().any(told), "{notes}");
+    drop(client);
+    task.abort();
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -237,8 +237,90 @@ fn case(key: &str) -> Option<Case> {
         ("clip", "clip" | "fade" | "at") => {
             says(chain, vec![json!({"type": "clip", "clip": "walk", "fade": 0.3, "at": 9})], vec![])
         }
+        ("clip", "figure") => says(
+            chain,
+            vec![json!({"type": "clip", "figure": 1, "speed": 0.5})],
+            vec![json!({"type": "clip", "speed": 0.5})],
+        ),
         ("clip", _) => says(chain, vec![json!({"type": "clip", "speed": 0.5, "again": true})], vec![]),
         ("hits", "hits") => says(chain, vec![json!({"type": "hits", "hits": [2, 0.8]})], vec![]),
+        ("variant", _) => {
+            let variant = json!({"type": "variant", "take": 0, "from": 2, "to": 10,
+                "variation": {"strength": 0.5, "delay": 0.1, "style": 0.3, "gravity": 0.9, "seed": 4}});
+            let of = |variant: Value| vec![step(10), variant];
+            let path: Vec<&str> = field.split('.').collect();
+            let other = match field {
+                "take" => json!(9),
+                "from" | "to" => json!(5),
+                "variation" => json!({}),
+                "variation.seed" => json!(5),
+                _ => json!(0.2),
+            };
+            let (with, without) = (of(changed(&variant, &path, other)), of(variant));
+            // What is asked of a chain is always the same: later it is the same, too, and the take's name tells it.
+            if matches!(field, "take" | "from" | "to" | "variation.delay") {
+                says(chain, with, without)
+            } else {
+                moves(chain, with, without)
+            }
+        }
+        ("things", _) => {
+            // A tilted box that falls onto the edge of another one.
+            let thing = json!({"name": "it", "kind": "box", "position": [0.1, 0.35, 0.05], "rotation": [0.0, 0.0, 0.2, 0.9798],
+                "size": [0.2, 0.2, 0.2], "mass": 2.0, "friction": 0.5});
+            let put = |thing: &Value| json!({"type": "things", "things": [thing]});
+            let held = changed(
+                &thing,
+                &["held"],
+                json!({"by": "box_0", "position": [0.0, 0.2, 0.0], "rotation": [0.0, 0.0, 0.0, 1.0]}),
+            );
+            let against = |other: Value, first: &Value| {
+                let case = moves("stack:1", vec![put(&other)], vec![put(first)])?;
+                Some(Case { steps: 45, ..case })
+            };
+            match field.trim_start_matches("things.") {
+                "things" => moves("stack:1", vec![put(&thing)], vec![]),
+                "name" => {
+                    let throw = json!({"type": "throw", "thing": "it", "from": [0, 1, 0], "velocity": [1, 0, 0]});
+                    let other = changed(&thing, &["name"], json!("other"));
+                    says("stack:1", vec![put(&other), throw.clone()], vec![put(&thing), throw])
+                }
+                "kind" => against(changed(&thing, &["kind"], json!("ball")), &thing),
+                "position" => against(changed(&thing, &["position"], json!([0.0, 0.6, 0.0])), &thing),
+                "rotation" => against(changed(&thing, &["rotation"], json!([0.0, 0.0, 0.0, 1.0])), &thing),
+                "size" => against(changed(&thing, &["size"], json!([0.3, 0.1, 0.2])), &thing),
+                "mass" => against(changed(&thing, &["mass"], json!(20.0)), &thing),
+                "friction" => against(changed(&thing, &["friction"], json!(0.0)), &thing),
+                // Characters: that of no file is refused in a scene that is none, and so are its fields.
+                "file" | "clip" | "state" => {
+                    let name = field.trim_start_matches("things.");
+                    let guest = json!({"kind": "character", "position": [1.0, 0.0, 0.0]});
+                    let told = if name == "state" { json!(7) } else { json!("none") };
+                    says("stack:1", vec![put(&changed(&guest, &[name], told))], vec![put(&thing)])
+                }
+                "held" => against(held, &thing),
+                "held.by" => {
+                    says("stack:1", vec![put(&changed(&held, &["held", "by"], json!("none")))], vec![put(&held)])
+                }
+                "held.position" => against(changed(&held, &["held", "position"], json!([0.3, 0.2, 0.0])), &held),
+                "held.rotation" => against(changed(&held, &["held", "rotation"], json!([0.0, 0.6, 0.0, 0.8])), &held),
+                _ => None,
+            }
+        }
+        ("hold" | "throw", _) => {
+            let thing = json!({"name": "it", "kind": "ball", "position": [0.4, 0.5, 0.0], "size": [0.2, 0.2, 0.2]});
+            let put = json!({"type": "things", "things": [thing]});
+            let message = match kind {
+                "hold" => json!({"type": "hold", "thing": "it", "body": 0}),
+                _ => json!({"type": "throw", "thing": "it", "from": [0.0, 1.0, 0.0], "velocity": [1.0, 0.0, 0.0]}),
+            };
+            let other = match field {
+                "thing" => changed(&message, &["thing"], json!("none")),
+                "body" => changed(&message, &["body"], Value::Null),
+                _ => changed(&message, &[field], json!([0.0, 2.0, 1.0])),
+            };
+            moves("stack:1", vec![put.clone(), message], vec![put, other])
+        }
         ("mark", "name") => {
             says(chain, vec![json!({"type": "mark", "name": "a"})], vec![json!({"type": "mark", "name": "b"})])
         }
@@ -253,6 +335,8 @@ fn case(key: &str) -> Option<Case> {
         }
         ("bone", _) => says(chain, vec![json!({"type": "bone", "bone": "x", "change": {"sag": 5}})], vec![]), // refused: no character
         ("rig", _) => says(chain, vec![json!({"type": "rig", "options": {"mass": 70}})], vec![]), // the same
+        ("aside", _) => says(chain, vec![json!({"type": "aside", "sheet": 1, "take": 0})], vec![]), // refused: nothing was edited
+        ("recent", _) => says(chain, vec![json!({"type": "recent", "file": 0})], vec![]), // refused: there is none
         ("open", "scene") => says(chain, vec![json!({"type": "open", "scene": "pendulum"})], vec![]),
         ("seek", "take") => says(
             chain,

@@ -152,6 +152,27 @@ async fn a_solver_is_chosen_from_the_list_and_one_that_fails_names_the_body() {
     assert_eq!(failed.u32(124), 6);
 }
 
+/// What a solver lacks of the scene, and how strongly it damps, is told to the page, each once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_solver_lacks_is_told_once() {
+    for (scene, solver, words) in
+        [("block", "assembly", "without friction"), ("chain:10", "reduced:euler", "energy of motion a second")]
+    {
+        let address = start(scene);
+        let mut client = Client::connect(&address).await;
+        client.say(json!({"type": "set", "solver": solver})).await;
+        let told = |status: &Value| status["notice"]["text"].as_str().is_some_and(|text| text.contains(words));
+        let status = client.status_where(told).await;
+        assert_eq!((&status["notice"]["level"], &status["quality"]), (&"warning".into(), &"degraded".into()));
+        assert!(status["reasons"].as_array().unwrap().iter().any(|r| r.as_str().unwrap().contains(words)), "{status}");
+        client.say(json!({"type": "step", "count": 200})).await;
+        client.say(json!({"type": "rename", "take": 0, "name": "later"})).await;
+        let later = client.status_where(|status| status["takes"][0]["name"] == "later").await;
+        let others = |text: &str| later["notice"]["number"] == status["notice"]["number"] || !text.contains(words);
+        assert!(others(later["notice"]["text"].as_str().unwrap()), "{later}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn time_is_real_time() {
     let address = start("pendulum");
@@ -221,6 +242,9 @@ async fn ten_thousand_malformed_messages_change_nothing() {
         "{\"type\":\"set\",\"dt\":0}".to_owned(),
         "{\"type\":\"set\",\"dt\":0.01,\"substeps\":0}".to_owned(),
         "{\"type\":\"set\",\"gravity\":[1,2]}".to_owned(),
+        "{\"type\":\"set\",\"gravity\":[0,-1e6,0]}".to_owned(),
+        "{\"type\":\"key\",\"time\":1e308}".to_owned(),
+        "{\"type\":\"key\",\"time\":-1e308}".to_owned(),
         "{\"type\":\"set\",\"stiffness_scale\":-1}".to_owned(),
         "{\"type\":\"set\",\"colour\":\"red\"}".to_owned(),
         "{\"type\":\"set\",\"solver\":\"magic\"}".to_owned(),

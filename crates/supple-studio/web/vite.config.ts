@@ -12,7 +12,7 @@ export default defineConfig({
   server: {
     proxy: {
       "/socket": { target: `ws://${supple}`, ws: true, rewriteWsOrigin: true, changeOrigin: true, headers },
-      ...Object.fromEntries(["/take", "/saved", "/baked.glb", "/rig.toml", "/file", "/compare"].map((path) => [path, http])),
+      ...Object.fromEntries(["/take", "/saved", "/start", "/look", "/baked.glb", "/baked.bvh", "/baked.usda", "/baked.vrma", "/rig.toml", "/file", "/compare"].map((path) => [path, http])),
     },
   },
 });

@@ -1,4 +1,4 @@
-//! A hand of 16 bones follows a recorded grasp for two seconds.
+//! A hand of 16 bones follows a hand-written grasp for two seconds.
 //!
 //! `cargo run --release --example hand`
 

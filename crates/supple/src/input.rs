@@ -40,6 +40,9 @@ pub struct Input {
     pub wrenches: Vec<(BodyId, Wrench)>,
     /// What touches what.
     pub contacts: Contacts,
+    /// Whether bodies that have been at rest for half a second sleep: they stand still, at no cost, until something asks
+    /// or touches them.
+    pub sleep: bool,
     /// How flesh and bones are solved.
     pub flesh: FleshCoupling,
     /// How skin is solved.
@@ -108,12 +111,17 @@ pub enum Drive {
 }
 
 impl Drive {
+    /// Its numbers; none where forces act.
+    pub(crate) fn numbers(&self) -> &[f64] {
+        match self {
+            Drive::Forces => &[],
+            Drive::Velocity(x) | Drive::Acceleration(x) => x,
+        }
+    }
+
     /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
-        match self {
-            Drive::Forces => true,
-            Drive::Velocity(x) | Drive::Acceleration(x) => x.iter().all(|x| x.is_finite()),
-        }
+        self.numbers().iter().all(|x| x.is_finite())
     }
 }
 
@@ -188,6 +196,7 @@ impl Default for Input {
             grips: Vec::new(),
             wrenches: Vec::new(),
             contacts: Contacts::default(),
+            sleep: false,
             flesh: FleshCoupling::default(),
             skin: SkinSettings::default(),
             balls: Vec::new(),
@@ -216,6 +225,7 @@ impl Input {
             grips,
             wrenches,
             contacts,
+            sleep,
             flesh,
             skin,
             balls,
@@ -231,7 +241,7 @@ impl Input {
         self.drags.clone_from(drags);
         self.grips.clone_from(grips);
         self.wrenches.clone_from(wrenches);
-        (self.contacts, self.flesh, self.skin) = (*contacts, *flesh, *skin);
+        (self.contacts, self.sleep, self.flesh, self.skin) = (*contacts, *sleep, *flesh, *skin);
         self.balls.clone_from(balls);
         self.grabs.clone_from(grabs);
         self.obstacles.clone_from(obstacles);

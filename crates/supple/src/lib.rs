@@ -57,11 +57,11 @@ pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Coupling, Groups,
     HeightField, Joint, JointId, JointMask, JointSpec, JointState, Limits, Material, Model, ModelBuilder, ModelError,
-    Motor, NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, RotationSpring, ServoTarget,
-    Shape, SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
+    Motor, NodeState, Obstacle, ObstacleId, ObstacleShape, ObstacleSpec, Problem, Range, Rest, RotationSpring,
+    ServoTarget, Shape, SlideSpring, State, Stops, SwingEllipse, Tracker, TrackerId, TrackerSpec, Warning,
 };
 pub use run::{Grade, Quality, Reason, Run};
-pub use scenes::{Ending, Motion, Scene, SceneError};
+pub use scenes::{Ending, Guest, Motion, Scene, SceneError, Seated, States, Thing, ThingKind};
 pub use settings::{SETTINGS, Setting};
 pub use skin::{PoseMap, Skin, SkinBone, SkinMaterial, SkinSettings, SkinSpec};
 pub use solver::assembly::AssemblyReport;

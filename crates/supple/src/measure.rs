@@ -50,6 +50,12 @@ fn vertices(model: &Model, state: &State) -> Vec<(f64, DVec3, DVec3)> {
     skin.masses.iter().zip(skin.motion(state)).map(|(&mass, (x, v))| (mass, x, v)).collect()
 }
 
+/// The energy by which changes are judged \[J\]: that of a fall by `size`; without gravity, that of moving by a tenth of
+/// `size` in a second, so that rounding is not taken for motion.
+pub fn energy_at_stake(model: &Model, input: &Input, size: f64) -> f64 {
+    model.mass() * size * input.gravity.length().max(0.01 * size)
+}
+
 /// The energy of `state` under `input`.
 pub fn energy(model: &Model, input: &Input, state: &State) -> Energy {
     let mut e = Energy { kinetic: kinetic_energy(model, state), ..Energy::default() };

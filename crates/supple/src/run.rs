@@ -3,6 +3,7 @@
 use crate::control;
 use crate::forces::{self, Derivatives, Source};
 use crate::input::{Drive, Input};
+use crate::maths::fnv::Fnv;
 use crate::maths::{Twist, Wrench};
 use crate::measure;
 use crate::model::{Model, State};
@@ -223,9 +224,10 @@ impl Run {
                 format!("bodies were inside one another by up to {}", length(deep)),
             ));
         }
-        for (figure, what) in
-            [("unconverged", "contacts did not settle"), ("flesh_unsettled", "flesh was not solved to its tolerance")]
-        {
+        for (figure, what) in [
+            ("unconverged", "contacts or limits did not settle"),
+            ("flesh_unsettled", "flesh was not solved to its tolerance"),
+        ] {
             let parts = self.total(figure);
             if parts > SELDOM * self.total("substeps") {
                 let share = 100.0 * parts / self.total("substeps").max(1.0);
@@ -300,18 +302,21 @@ struct Before {
     energy: f64,
     /// Of all dampers \[W\].
     damping: f64,
+    /// What the energy depends on besides the state.
+    conditions: u64,
 }
 
 impl Balance {
     fn add(&mut self, model: &Model, input: &Input, state: &State, report: &Report, energy: f64) {
-        let weight = model.mass() * input.gravity.length();
-        let still = STILL * weight * model.size();
+        let still = STILL * measure::energy_at_stake(model, input, model.size());
         self.motion = self.motion.max(measure::kinetic_energy(model, state)).max(still);
         if !is_left_alone(model, input) {
             self.before = None;
             return;
         }
         let damping = damping_power(model, input, state);
+        let conditions = conditions(input);
+        self.before = self.before.filter(|before| before.conditions == conditions);
         if let Some(before) = self.before {
             let change = energy - before.energy;
             self.lowest = self.lowest.min(energy);
@@ -327,7 +332,7 @@ impl Balance {
         if self.before.is_none() {
             (self.start, self.lowest) = (energy, energy);
         }
-        self.before = Some(Before { energy, damping });
+        self.before = Some(Before { energy, damping, conditions });
     }
 
     fn judge(&self, input: &Input, told: &mut Vec<Reason>) {
@@ -364,10 +369,21 @@ fn is_left_alone(model: &Model, input: &Input) -> bool {
         && input.obstacles.iter().flatten().next().is_none()
         && input.drags.is_empty()
         && input.grips.is_empty()
-        && input.wrenches.is_empty()
+        && input.wrenches.iter().all(|(_, wrench)| *wrench == Wrench::ZERO)
         && input.balls.is_empty()
         && input.grabs.is_empty()
         && (input.joints.is_empty() || (0..model.joints().len()).all(forces))
+}
+
+/// A hash of what the energy of a state depends on in the input. A user who changes gravity or a spring changes the energy, and it
+/// comes from there, not from nothing.
+fn conditions(input: &Input) -> u64 {
+    let scales = input.joints.iter().flat_map(|joint| [joint.stiffness_scale, joint.damping_scale]);
+    let numbers =
+        input.gravity.to_array().into_iter().chain([input.stiffness_scale, input.damping_scale]).chain(scales);
+    let mut hash = Fnv::from(u64::from(input.torques));
+    numbers.for_each(|number| hash.word(number.to_bits()));
+    hash.finish()
 }
 
 /// What the dampers of joints, limits and springs between bodies take at this moment \[W\].

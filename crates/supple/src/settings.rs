@@ -3,10 +3,12 @@
 //! A new setting is a field of its solver and a line here. Its default is what [`Input::default`] has, or the solver's own.
 
 use crate::contact::{self, Penalty};
+use crate::control;
 use crate::flesh::Diagonalize;
 use crate::input::{Contacts, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::{Joint, Model};
+use crate::servo;
 use crate::skin::{SkinDynamics, SkinEquations, SkinMass, SkinResponse};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
@@ -64,10 +66,14 @@ enum Field {
     Vector { most: f64, get: fn(&Input) -> DVec3, set: fn(&mut Input, DVec3) },
 }
 
-/// Gravity beyond this is a slip of the pen \[m/s²\].
+/// Gravity beyond this is taken for a mistake \[m/s²\].
 pub const MAX_GRAVITY: f64 = 1000.0;
 /// More parts of a step than this, too.
 pub const MAX_SUBSTEPS: u32 = 1000;
+/// And more sweeps of the skin's condensed solution.
+pub const MAX_REFINEMENTS: u32 = 100;
+/// How often a part of a step may be halved, at least and at most.
+pub const DEPTH: [u32; 2] = [3, 12];
 /// Lengths of a step \[s\]: below, time stands still beside rounding; above, nothing is a motion.
 pub const DT: [f64; 2] = [1e-9, 1.0];
 
@@ -114,6 +120,17 @@ pub static SETTINGS: &[Setting] = &[
         "what touches what: nothing, bodies and what stands around, or bodies each other too",
     ),
     choice(
+        "sleep",
+        |k| word(&SWITCH, k),
+        |i| place(&SWITCH, i.sleep),
+        |i, k| i.sleep = SWITCH[k].1,
+        "whether bodies that have been at rest for half a second stand still until something asks or touches them",
+    )
+    .unless(|model, i| match i.control.mode {
+        control::Mode::Off => servo::any_integral(model).then_some("servos that integrate do not sleep"),
+        _ => Some("a directed character does not sleep"),
+    }),
+    choice(
         "flesh",
         |k| word(&FLESH, k),
         |i| place(&FLESH, i.flesh),
@@ -123,7 +140,7 @@ pub static SETTINGS: &[Setting] = &[
     .unless(without_flesh),
     whole(
         "skin.refinements",
-        (0, 100),
+        (0, MAX_REFINEMENTS),
         |i| Some(i.skin.refinements),
         |i, n| i.skin.refinements = n,
         "sweeps that bring the condensed solution nearer to the true one; 0 as published",
@@ -170,7 +187,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     whole(
         "tree.depth",
-        (3, 12),
+        (DEPTH[0], DEPTH[1]),
         |i| Some(tree(i)?.depth),
         |i, n| with_tree(i, |tree| tree.depth = n),
         "how often a part of a step may be halved",
@@ -605,7 +622,7 @@ impl Setting {
             (Values::Number(least, most), Value::Number(x)) => (least..=most).contains(&x),
             (Values::NumberOrOff(least, most), Value::Number(x)) => (least..=most).contains(&x) || x == f64::INFINITY,
             (Values::Choice(words), Value::Word(word)) => words.contains(&word),
-            (Values::Vector(most), Value::Vector(v)) => v.abs().max_element() <= most, // false of what is no number
+            (Values::Vector(most), Value::Vector(v)) => v.is_finite() && v.abs().max_element() <= most,
             _ => false,
         }
     }
@@ -712,7 +729,28 @@ mod tests {
     #[test]
     fn every_field_has_a_key() {
         let Input {
-            dt: _, substeps: _, gravity: _, stiffness_scale: _, damping_scale: _, torques: _, contacts: _, ..
+            dt: _,
+            substeps: _,
+            gravity: _,
+            stiffness_scale: _,
+            damping_scale: _,
+            torques: _,
+            contacts: _,
+            sleep: _,
+            flesh: _,
+            skin: _,
+            solver: _,
+            // what a user does, from step to step
+            joints: _,
+            targets: _,
+            strengths: _,
+            drags: _,
+            grips: _,
+            wrenches: _,
+            balls: _,
+            grabs: _,
+            obstacles: _,
+            control: _,
         } = Input::default();
         let SkinSettings { refinements: _, response: _, mass: _, equations: _, dynamics: _ } = SkinSettings::default();
         let Tree { scheme: _, depth: _, threads: _, instructions: _, impulses: _, contacts: _ } = Tree::default();
@@ -735,7 +773,7 @@ mod tests {
         } = Reduced::default();
         let of = |owner: Option<&str>| SETTINGS.iter().filter(|s| s.owner() == owner).count();
         let counts = [None, Some("tree"), Some("impulse"), Some("assembly"), Some("reduced")].map(of);
-        assert_eq!(counts, [8 + 5, 6 + 2, 6, 7, 4 + 2]); // with the two numbers of contacts that are springs
+        assert_eq!(counts, [9 + 5, 6 + 2, 6, 7, 4 + 2]); // with the two numbers of contacts that are springs
     }
 
     #[test]

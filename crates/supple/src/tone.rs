@@ -11,6 +11,9 @@
 //! | loose | 0 | 0 | 0 | weight sags by 60° | half critical for that spring |
 //! | limp | 0 | 0 | 0 | 0 | a quarter of critical for the limb as a pendulum |
 //!
+//! A body whose tracker has no stiffness hangs on the one above it and sways in every tone, on the springs of its joint as they are: hair, ears, capes.
+//! It is not carried, and neither is it let go.
+//!
 //! Posed and follow hold in the world: a limb that follows while the rest is loose is what the rest hangs from. At a strength
 //! below 1 each number lies between loose and the tone. From the moment of a change all numbers go from what they were to what the new tone
 //! has, over the blend time, and the target of follow moves from the pose the body had to the clip.
@@ -21,6 +24,7 @@ use crate::model::{BodyId, JointId, Model, RotationKind, State};
 use crate::scenes::{Ending, Motion, Moved};
 use glam::{DMat3, DQuat, DVec3};
 use std::f64::consts::FRAC_PI_3;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Of the weights that springs are measured against \[m/s²\].
@@ -32,6 +36,9 @@ const LOOSE_RATIO: f64 = 0.5;
 const LIMP_RATIO: f64 = 0.25;
 /// A blow takes the strength of a limb within this time \[s\].
 const HIT_TIME: f64 = 0.1;
+/// How long letting go and carrying take unless told \[s\].
+const LET_GO_TIME: f64 = 0.1;
+const CARRY_TIME: f64 = 0.7;
 /// A clip that does not end as it begins goes over from end to beginning in this time at most \[s\].
 const LOOP_TIME: f64 = 0.25;
 
@@ -89,6 +96,17 @@ pub struct Change {
 }
 
 impl Change {
+    /// All bodies, by the name of a tone or `start`, posed as the model starts. Unless told, what lets go takes 0.1 s and what carries 0.7 s, at full strength.
+    pub fn named(name: &str, blend: Option<f64>, strength: Option<f64>) -> Result<Change, ToneError> {
+        let start = name == "start";
+        let Some(tone) = (if start { Some(Tone::Posed) } else { Tone::named(name) }) else {
+            let what = format!("there is no state \"{name}\": give posed, start, follow, loose or limp");
+            return Err(ToneError::Value { what });
+        };
+        let usual = if tone.is_carried() { CARRY_TIME } else { LET_GO_TIME };
+        Ok(Change { start, strength: strength.unwrap_or(1.0), ..Change::to(tone, blend.unwrap_or(usual)) })
+    }
+
     /// All bodies, at full strength.
     pub fn to(tone: Tone, blend: f64) -> Change {
         Change { bodies: Vec::new(), tone, start: false, strength: 1.0, blend }
@@ -160,7 +178,11 @@ impl Play {
     pub fn going_on(&self, time: f64, speed: f64, again: bool) -> Play {
         let (length, place) = (self.motion.seconds(), self.place(time));
         let round = length > 0.0 && self.again;
-        let from = if round { place.rem_euclid(length) } else { place.clamp(0.0, length) };
+        let mut from = if round { place.rem_euclid(length) } else { place.clamp(0.0, length) };
+        // In a later round it still goes over from the end to the beginning.
+        if round && again && place >= length {
+            from += length;
+        }
         Play { motion: self.motion.clone(), begun: time, from, speed, again }
     }
 
@@ -201,6 +223,18 @@ pub struct Hits {
     pub recovery: f64,
 }
 
+impl Hits {
+    /// What is wrong with the numbers, if anything.
+    pub fn check(&self) -> Result<(), ToneError> {
+        let Hits { impulse, recovery } = self;
+        if impulse.is_finite() && *impulse > 0.0 && (0.0..=60.0).contains(recovery) {
+            return Ok(());
+        }
+        let what = "a blow needs an impulse above 0 N·s, and a limb recovers within 0 to 60 s".into();
+        Err(ToneError::Value { what })
+    }
+}
+
 /// What acts on a body, as the table of the module says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Levels {
@@ -214,6 +248,8 @@ struct Levels {
 impl Levels {
     const SCRIPT: Levels = Levels { pull: 0.0, carry: 0.0, script: 1.0, stiffness: 1.0, damping: 1.0 };
     const CARRIED: Levels = Levels { pull: 1.0, carry: 1.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
+
+    const SWAYS: Levels = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 1.0, damping: 1.0 };
 
     fn towards(self, other: Levels, share: f64) -> Levels {
         let mix = |a: f64, b: f64| a * (1.0 - share) + b * share;
@@ -284,20 +320,39 @@ impl Span {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     tracker: Option<usize>,
+    sways: bool,
     mass: f64,
     inertia: DMat3,
     loose: Levels,
     limp: Levels,
 }
 
-/// The tones of all bodies, and the clip that they follow.
+/// A figure among the bodies, and the clip that it follows.
 #[derive(Clone, Debug)]
-pub struct Tones {
-    held: Vec<Held>,
-    parts: Vec<Part>,
+struct Figure {
+    bodies: Range<usize>,
     clip: Option<Play>,
     /// The clip that was followed before, until when it fades, and how long that takes \[s\].
     fading: Option<(Play, f64, f64)>,
+}
+
+impl Figure {
+    /// Whether the target of its clip is between two poses at a time.
+    fn is_between(&self, time: f64) -> bool {
+        let turning = |play: &Play| play.turning_round(play.place(time)).is_some();
+        self.fading.is_some() || self.clip.as_ref().is_some_and(turning)
+    }
+}
+
+/// The tones of all bodies, and the clips that they follow.
+#[derive(Clone, Debug)]
+pub struct Tones {
+    /// One after another from the first body on; things come after them and have no tone.
+    figures: Vec<Figure>,
+    held: Vec<Held>,
+    parts: Vec<Part>,
+    /// Of each joint the body that hangs on it, seen from the root.
+    hung: Vec<usize>,
     /// How blows are answered; `None`: they are not.
     pub hits: Option<Hits>,
     /// Changes to come, in order of time.
@@ -311,8 +366,9 @@ pub struct Tones {
 }
 
 impl Tones {
-    /// Every body as the scene's script has it; `script_wrenches` stand first in the input and are the script's.
-    pub fn new(model: &Model, script_wrenches: usize) -> Tones {
+    /// Every body as the scene's script has it; `script_wrenches` stand first in the input and are the script's. The figure is the first `figure` bodies;
+    /// others are things, which have no tone.
+    pub fn new(model: &Model, figure: usize, script_wrenches: usize) -> Tones {
         let held = Held {
             tone: Tone::Posed,
             aim: Aim::Script,
@@ -327,10 +383,10 @@ impl Tones {
         let bodies = model.bodies().len();
         let scratch = vec![Pose::IDENTITY; bodies];
         Tones {
+            figures: vec![Figure { bodies: 0..figure, clip: None, fading: None }],
             held: vec![held; bodies],
             parts: parts(model),
-            clip: None,
-            fading: None,
+            hung: hung(model),
             hits: None,
             keys: Vec::new(),
             next: 0,
@@ -341,16 +397,52 @@ impl Tones {
     }
 
     /// Every body follows a clip from the start, in place of a script that does so. `None` when the clip has another number of bodies.
-    pub fn following(model: &Model, clip: Play) -> Option<Tones> {
-        let mut tones = Tones::new(model, 0);
-        if clip.motion.bodies() != tones.held.len() {
+    pub fn following(model: &Model, figure: usize, clip: Play) -> Option<Tones> {
+        let mut tones = Tones::new(model, figure, 0);
+        if clip.motion.bodies() != figure {
             return None;
         }
-        for held in &mut tones.held {
+        for held in &mut tones.held[..figure] {
             (held.tone, held.aim) = (Tone::Follow, Aim::Clip);
         }
-        (tones.clip, tones.left) = (Some(clip), true);
+        (tones.figures[0].clip, tones.left) = (Some(clip), true);
         Some(tones)
+    }
+
+    /// The same with one figure more, of the next so many bodies, in the pose of a state or on a clip. `None` when the clip has another number of bodies.
+    #[must_use]
+    pub fn joined_by(mut self, state: &State, bodies: usize, clip: Option<Play>, tone: Tone) -> Option<Tones> {
+        let first = self.bodies();
+        if clip.as_ref().is_some_and(|play| play.motion.bodies() != bodies) {
+            return None;
+        }
+        let follows = tone == Tone::Follow && clip.is_some();
+        for b in first..first + bodies {
+            let held = &mut self.held[b];
+            let pose = state.bodies[b].pose();
+            (held.pose, held.goal, held.aim) = (pose, pose, if follows { Aim::Clip } else { Aim::Pose });
+            held.tone = if tone == Tone::Follow && !follows { Tone::Posed } else { tone };
+            held.before = self.parts[b].loose;
+        }
+        self.figures.push(Figure { bodies: first..first + bodies, clip, fading: None });
+        self.left = true;
+        Some(self)
+    }
+
+    /// How many bodies, the first, are those of figures.
+    fn bodies(&self) -> usize {
+        self.figures.last().map_or(0, |figure| figure.bodies.end)
+    }
+
+    /// The figure that a body is of; `None`: it is a thing.
+    pub fn figure_of(&self, body: BodyId) -> Option<usize> {
+        self.figures.iter().position(|figure| figure.bodies.contains(&body.index()))
+    }
+
+    /// The clip of the figure that a body is of, and its place there.
+    fn clip_for(&self, b: usize) -> Option<(&Figure, &Play, usize)> {
+        let figure = self.figures.iter().find(|figure| figure.bodies.contains(&b))?;
+        Some((figure, figure.clip.as_ref()?, b - figure.bodies.start))
     }
 
     /// The same with changes to come, at their times \[s\].
@@ -389,7 +481,7 @@ impl Tones {
     /// The part of the whole mass that forces from outside hold up, from 0 to 1.
     pub fn carried(&self, time: f64) -> f64 {
         let (mut carried, mut whole) = (0.0, 0.0);
-        for b in 0..self.held.len() {
+        for b in (0..self.bodies()).filter(|b| !self.parts[*b].sways) {
             let levels = self.levels(b, time);
             carried += self.parts[b].mass * (levels.carry + levels.script).min(1.0);
             whole += self.parts[b].mass;
@@ -397,23 +489,41 @@ impl Tones {
         carried / whole
     }
 
-    /// The clip that is followed.
+    /// The clip that the first figure follows.
     pub fn clip(&self) -> Option<&Play> {
-        self.clip.as_ref()
+        self.clip_of(0)
     }
 
-    /// Another clip, or the same otherwise, taking the place of the present one over a time \[s\].
+    /// The clip that a figure follows.
+    pub fn clip_of(&self, figure: usize) -> Option<&Play> {
+        self.figures.get(figure)?.clip.as_ref()
+    }
+
+    /// Another clip, or the same otherwise, for the first figure, taking the place of the present one over a time \[s\].
     pub fn play(&mut self, clip: Play, time: f64, fade: f64) -> Result<(), ToneError> {
+        self.play_in(0, clip, time, fade)
+    }
+
+    /// The same for any figure.
+    pub fn play_in(&mut self, figure: usize, clip: Play, time: f64, fade: f64) -> Result<(), ToneError> {
         let wrong = |what: String| Err(ToneError::Value { what });
-        if clip.motion.bodies() != self.held.len() {
-            return wrong(format!("the clip moves {} bodies, the model has {}", clip.motion.bodies(), self.held.len()));
+        let Some(figure) = self.figures.get_mut(figure) else {
+            return wrong(format!("there is no figure {figure}: there are {}", self.figures.len()));
+        };
+        let has = figure.bodies.len();
+        if clip.motion.bodies() != has {
+            return wrong(format!("the clip moves {} bodies, the figure has {has}", clip.motion.bodies()));
         }
-        if !(clip.speed.is_finite() && clip.speed.abs() <= 100.0 && clip.begun.is_finite() && clip.from.is_finite()) {
-            return wrong(format!("the speed of the clip is {}: give -100 to 100", clip.speed));
+        if !(clip.speed.is_finite()
+            && (0.0..=100.0).contains(&clip.speed)
+            && clip.begun.is_finite()
+            && clip.from.is_finite())
+        {
+            return wrong(format!("the speed of the clip is {}: give 0 to 100", clip.speed));
         }
         check_time("fade", fade)?;
-        let before = self.clip.replace(clip);
-        self.fading = before.filter(|_| fade > 0.0).map(|before| (before, time + fade, fade));
+        let before = figure.clip.replace(clip);
+        figure.fading = before.filter(|_| fade > 0.0).map(|before| (before, time + fade, fade));
         Ok(())
     }
 
@@ -424,15 +534,20 @@ impl Tones {
             return Err(ToneError::Value { what: format!("the strength is {strength}: give 0 to 1") });
         }
         check_time("blend", *blend)?;
-        let count = self.held.len();
+        let count = self.bodies();
         if let Some(body) = bodies.iter().find(|body| body.index() >= count) {
-            return Err(ToneError::Value { what: format!("there is no body {}: the model has {count}", body.0) });
+            return Err(ToneError::Value { what: format!("body {} is none of the figure's {count}", body.0) });
         }
-        if *tone == Tone::Follow && self.clip.is_none() {
-            return Err(ToneError::NoClip);
-        }
-        let all: Vec<usize> =
+        // All who have a clip follow theirs; who is named must have one.
+        let mut all: Vec<usize> =
             if bodies.is_empty() { (0..count).collect() } else { bodies.iter().map(|b| b.index()).collect() };
+        if *tone == Tone::Follow {
+            let has_clip = |b: &usize| self.clip_for(*b).is_some();
+            if !bodies.is_empty() && !all.iter().all(has_clip) || !all.iter().any(has_clip) {
+                return Err(ToneError::NoClip);
+            }
+            all.retain(has_clip);
+        }
         if *tone == Tone::Follow
             && let Some(&b) = all.iter().find(|b| self.parts[**b].tracker.is_none())
         {
@@ -460,10 +575,10 @@ impl Tones {
         Ok(())
     }
 
-    /// Gives bodies back to the scene's script, over a time \[s\].
+    /// Gives the bodies of the first figure back to the scene's script, over a time \[s\]. Others have none.
     pub fn give_back(&mut self, time: f64, blend: f64) -> Result<(), ToneError> {
         check_time("blend", blend)?;
-        for b in 0..self.held.len() {
+        for b in self.figures[0].bodies.clone() {
             let before = self.levels(b, time);
             let held = &mut self.held[b];
             (held.tone, held.aim, held.strength, held.before) = (Tone::Posed, Aim::Script, 1.0, before);
@@ -475,6 +590,9 @@ impl Tones {
     /// What acts on a body at a time.
     fn levels(&self, b: usize, time: f64) -> Levels {
         let (held, part) = (&self.held[b], &self.parts[b]);
+        if part.sways {
+            return Levels::SWAYS;
+        }
         let full = match (held.tone, held.aim) {
             (Tone::Loose, _) => part.loose,
             (Tone::Limp, _) => part.limp,
@@ -492,7 +610,7 @@ impl Tones {
     /// Sets what the tones ask for in `input`, for the step from the present state on: targets, strengths, wrenches and scales of
     /// joints. `scales` are those of the joints without any tone; empty: 1. It comes after the scene's script.
     ///
-    /// Allocates nothing once the lists have their size.
+    /// Allocates nothing once the lists have their size, except where a key changes tones.
     pub fn direct(&mut self, model: &Model, state: &State, scales: &[JointInput], input: &mut Input) {
         while let Some((at, _)) = self.keys.get(self.next)
             && *at <= state.time + 1e-9
@@ -507,8 +625,8 @@ impl Tones {
         }
         self.feel_hits(model, state);
         let (time, end) = (state.time, state.time + input.dt);
-        if self.fading.as_ref().is_some_and(|(_, until, _)| *until <= time) {
-            self.fading = None;
+        for figure in &mut self.figures {
+            figure.fading.take_if(|(_, until, _)| *until <= time);
         }
         self.aim(model, time, 0);
         self.aim(model, end, 1);
@@ -517,8 +635,8 @@ impl Tones {
         if input.joints.len() < model.joints().len() {
             input.joints.resize(model.joints().len(), JointInput::default());
         }
-        for (j, joint) in model.joints().iter().enumerate() {
-            let levels = self.levels(joint.child.index(), end);
+        for j in 0..model.joints().len() {
+            let levels = self.levels(self.hung[j], end);
             let base = scales.get(j).copied().unwrap_or_default();
             let own = &mut input.joints[j];
             own.stiffness_scale = base.stiffness_scale * levels.stiffness;
@@ -583,16 +701,15 @@ impl Tones {
 
     /// Whether the target of a body that follows is between two poses at a time.
     fn is_between(&self, b: usize, time: f64) -> bool {
-        let turning = |play: &Play| play.turning_round(play.place(time)).is_some();
-        let clip = || self.fading.is_some() || self.clip.as_ref().is_some_and(turning);
+        let clip = || self.clip_for(b).is_some_and(|(figure, ..)| figure.is_between(time));
         self.held[b].way.share(time) < 1.0 || (self.held[b].aim == Aim::Clip && clip())
     }
 
     /// Where the target of a body is at the end of a step.
     fn moved(&self, b: usize, end: f64, dt: f64) -> Moved {
         let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
-        match (self.held[b].aim, &self.clip) {
-            (Aim::Clip, Some(clip)) if !self.is_between(b, end) => clip.at(end, b),
+        match (self.held[b].aim, self.clip_for(b)) {
+            (Aim::Clip, Some((_, clip, own))) if !self.is_between(b, end) => clip.at(end, own),
             (Aim::Clip | Aim::Pose, _) if self.is_between(b, end) => {
                 let (before, pose) = (self.poses[0][b], self.poses[1][b]);
                 let linear = (pose.translation - before.translation) / dt;
@@ -607,12 +724,11 @@ impl Tones {
     fn accelerated(&self, b: usize, time: f64) -> Moved {
         let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
         let held = &self.held[b];
-        let mut moved = match (held.aim, &self.clip) {
-            (Aim::Clip, Some(clip)) => {
-                let between = self.fading.is_some() || clip.turning_round(clip.place(time)).is_some();
-                let moved = clip.at(time, b);
+        let mut moved = match (held.aim, self.clip_for(b)) {
+            (Aim::Clip, Some((figure, clip, own))) => {
+                let moved = clip.at(time, own);
                 // Between two clips the springs do it.
-                if between { still(moved.pose) } else { moved }
+                if figure.is_between(time) { still(moved.pose) } else { moved }
             }
             _ => still(held.goal),
         };
@@ -634,16 +750,18 @@ impl Tones {
     fn aim(&mut self, model: &Model, time: f64, which: usize) {
         let mut poses = std::mem::take(&mut self.poses[which]);
         // Blends are of relative poses: a limb keeps its length on its way.
-        if let Some(clip) = &self.clip {
-            for (b, pose) in poses.iter_mut().enumerate() {
-                *pose = clip.at(time, b).pose;
+        for Figure { bodies, clip, fading } in &self.figures {
+            let Some(clip) = clip else { continue };
+            for (own, pose) in poses[bodies.clone()].iter_mut().enumerate() {
+                *pose = clip.at(time, own).pose;
             }
-            if let Some((before, until, fade)) = &self.fading {
+            let own = |share: f64| move |b: usize| bodies.contains(&b).then_some(share);
+            if let Some((before, until, fade)) = fading {
                 let share = ease(1.0 - (until - time) / fade);
-                mix(model, |b| before.at(time, b).pose, |_| Some(share), &mut poses);
+                mix(model, |b| before.at(time, b - bodies.start).pose, own(share), &mut poses);
             } else if let Some(share) = clip.turning_round(clip.place(time)) {
                 let last = clip.motion.frame(clip.motion.frames() - 1);
-                mix(model, |b| last[b], |_| Some(ease(share)), &mut poses);
+                mix(model, |b| last[b - bodies.start], own(ease(share)), &mut poses);
             }
         }
         let held = &self.held;
@@ -781,12 +899,39 @@ fn mix(model: &Model, from: impl Fn(usize) -> Pose, share: impl Fn(usize) -> Opt
     }
 }
 
+/// By body: whether it hangs on another and its tracker pulls at nothing, so that it sways on its own springs whatever else the character does.
+pub(crate) fn sways(model: &Model) -> Vec<bool> {
+    let topology = model.topology();
+    let mut first = vec![None; model.bodies().len()];
+    for tracker in model.trackers() {
+        first[tracker.body.index()].get_or_insert(tracker);
+    }
+    let slack = |b: usize| {
+        let hangs = topology.nodes[topology.node_of[b]].joint.is_some();
+        hangs && first[b].is_some_and(|t| t.stiffness == 0.0 && t.rotation_stiffness == 0.0)
+    };
+    (0..model.bodies().len()).map(slack).collect()
+}
+
+/// Of each joint the body on its far side from the root: the child, or the parent of a joint that the tree takes the other
+/// way round. Joints that close loops keep their child.
+fn hung(model: &Model) -> Vec<usize> {
+    let mut hung: Vec<usize> = model.joints().iter().map(|joint| joint.child.index()).collect();
+    for node in &model.topology().nodes {
+        if let Some(joint) = node.joint {
+            hung[joint.index()] = node.body.index();
+        }
+    }
+    hung
+}
+
 /// What is constant of the bodies: their first trackers, masses, and the springs of loose and limp joints.
 fn parts(model: &Model) -> Vec<Part> {
     let mut trackers = vec![None; model.bodies().len()];
     for (k, tracker) in model.trackers().iter().enumerate() {
         trackers[tracker.body.index()].get_or_insert(k);
     }
+    let sways = sways(model);
     let own = |b: usize| {
         let body = &model.bodies()[b];
         let free = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
@@ -794,6 +939,7 @@ fn parts(model: &Model) -> Vec<Part> {
         let (loose, limp) = model.topology().nodes[node].joint.map_or(((1.0, 1.0), 1.0), |j| slack(model, node, j));
         Part {
             tracker: trackers[b],
+            sways: sways[b],
             mass: body.mass,
             inertia: body.inertia,
             loose: Levels { stiffness: loose.0, damping: loose.1, ..free },

@@ -124,6 +124,23 @@ fn assembly_allocates_nothing() {
     assert_eq!(of_scene("chain:5,stiffness=0", slot, adjust), 0);
 }
 
+/// Awake, and once all bodies sleep.
+#[test]
+fn sleep_allocates_nothing() {
+    let slot = take_slot();
+    let adjust = |input: &mut Input| (input.solver, input.sleep) = (Solver::default(), true);
+    assert_eq!(of_scene("chain:5", slot, adjust), 0);
+    let scene = Scene::parse("ragdoll").unwrap();
+    let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+    let input = Input { sleep: true, ..scene.input.clone() };
+    let mut run =
+        |steps: usize| (0..steps).map(|_| step(&scene.model, &input, &mut state, &mut work).unwrap().asleep).last();
+    assert_eq!(run(600), Some(scene.model.bodies().len() as u32));
+    let mut last = None;
+    assert_eq!(allocations(slot, || last = run(STEPS)), 0);
+    assert_eq!(last, Some(scene.model.bodies().len() as u32));
+}
+
 /// What was touched before is touched again without a new allocation.
 #[test]
 fn skin_allocates_nothing() {

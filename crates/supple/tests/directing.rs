@@ -5,7 +5,7 @@ use supple::glam::DVec3;
 use supple::measure;
 use supple::{
     Assembly, BodyId, BodyRef, BodySpec, Impulse, Input, JointMask, JointSpec, Model, ModelBuilder, Pose, Reduced,
-    Shape, Solver, State, Tree, TreeScheme, Work, step,
+    Shape, Solver, State, Tree, TreeScheme, Work, step, step_crowd,
 };
 
 fn solvers() -> Vec<(&'static str, Solver)> {
@@ -57,6 +57,21 @@ fn every_solver_brings_a_bone_to_its_goal() {
             assert!(off < 0.03, "{name}, {style:?}: {off} m from its goal");
         }
     }
+}
+
+/// Lanes carry no commands: a crowd that is directed goes one by one.
+#[test]
+fn a_crowd_is_directed_as_each_alone() {
+    let model = limb(&[JointMask::BALL, JointMask::HINGE, JointMask::BALL], false);
+    let mut input = Input::default();
+    input.control.mode = Mode::Goals;
+    input.control.goals = vec![Goal::drag(BodyId(2), DVec3::ZERO, DVec3::new(0.55, 0.3, 0.1))];
+    let alone = run(&model, &input, 0.5);
+    let (mut states, mut work) = (vec![model.start(); 4], Work::new(&model));
+    for _ in 0..30 {
+        step_crowd(&model, std::slice::from_ref(&input), &mut states, &mut work).unwrap();
+    }
+    assert!(states.iter().all(|state| state.hash() == alone.hash()));
 }
 
 /// What cannot be carried out is refused.

@@ -13,7 +13,7 @@ use supple::{BodyId, Model, Pose, Skin};
 /// How exactly a bake follows the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BakeSettings {
-    /// Keys are left out where the others lead this near \[m, in the space of the parent node\].
+    /// Keys are left out where the others lead this near \[m\].
     pub position: f64,
     /// The same for rotations \[rad\].
     pub angle: f64,
@@ -81,10 +81,7 @@ impl Character {
         let mut root: Value = serde_json::from_str(&document.container.json).unwrap_or_default();
         let mut binary = merge_buffers(&mut root, document);
         let tolerances = match model.skin() {
-            // The tolerance is in metres, keys are in the unit of the file.
-            None => {
-                vec![BakeSettings { position: settings.position / document.scale, ..*settings }; self.rig.bones.len()]
-            }
+            None => vec![*settings; self.rig.bones.len()],
             Some(skin) => tolerances_at_surface(self, skin, settings),
         };
         let root_node = (settings.root == RootMotion::Root).then(|| root_node(self, &mut root));
@@ -139,6 +136,9 @@ impl Character {
         for motion in &motions.nodes {
             let (scale, rotation, translation) = steps(&document.local[motion.node]);
             let tolerance = &tolerances[motion.bone];
+            // In metres; keys are in the space of the node above, which may be scaled as well as the file.
+            let above = document.parents[motion.node].map_or(document.world_from_file(), |p| document.world[p]);
+            let near = tolerance.position / bake_skin::stretch(&above).max(1e-12);
             // A node that an animation moves has no matrix.
             let node = &mut root["nodes"][motion.node];
             if node.get("matrix").is_some() {
@@ -150,9 +150,9 @@ impl Character {
             }
             let times = &recording.times;
             channels.push(rotation_channel(motion.node, times, &motion.rotations, tolerance.angle));
-            let moves = motion.translations.iter().any(|t| t.distance(translation) > tolerance.position);
+            let moves = motion.translations.iter().any(|t| t.distance(translation) > near);
             if moves || self.rig.bones[motion.bone].parent.is_none() {
-                channels.push(translation_channel(motion.node, times, &motion.translations, tolerance.position));
+                channels.push(translation_channel(motion.node, times, &motion.translations, near));
             }
         }
         (channels, motions.worlds)
@@ -221,16 +221,12 @@ fn tolerances_at_surface(character: &Character, skin: &Skin, settings: &BakeSett
     let low = skin.rest.iter().copied().fold(DVec3::INFINITY, DVec3::min);
     let high = skin.rest.iter().copied().fold(DVec3::NEG_INFINITY, DVec3::max);
     let reach = (high - low).length().max(1e-9);
-    let of_bone = |bone: &crate::Bone| {
-        let parent = character.document.parents[bone.node];
-        let scale = parent.map_or(1.0, |p| bake_skin::stretch(&character.document.world[p])).max(1e-12);
-        BakeSettings {
-            position: OF_TRANSLATIONS * settings.position / (longest * scale),
-            angle: OF_ROTATIONS * settings.position / (longest * reach),
-            ..*settings
-        }
+    let of_bone = BakeSettings {
+        position: OF_TRANSLATIONS * settings.position / longest,
+        angle: OF_ROTATIONS * settings.position / (longest * reach),
+        ..*settings
     };
-    bones.iter().map(of_bone).collect()
+    vec![of_bone; bones.len()]
 }
 
 /// A scene that came from no glTF, as one: a node with the shapes of each body, animated.

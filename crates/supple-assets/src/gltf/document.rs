@@ -75,6 +75,7 @@ impl Document {
         let path = file.path();
         let root = &container.root;
         check_references(path, root)?;
+        super::vrm::check_bones(path, root)?;
         let parents = parents(path, root)?;
         let roots: Vec<usize> = match root.scenes.get(root.scene.unwrap_or(0)) {
             Some(scene) => scene.nodes.clone(),

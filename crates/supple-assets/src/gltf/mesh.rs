@@ -3,6 +3,7 @@
 use super::accessor::Reader;
 use super::document::Document;
 use super::schema::Primitive;
+use crate::imported::MOST_LENGTH;
 use crate::{FileError, Group, Note};
 use glam::{DAffine3, DMat4, DVec3};
 
@@ -205,7 +206,7 @@ impl Document {
                 }
             }
         }
-        if vertices.iter().any(|v| !(v.is_finite() && v.length() < 1e6)) {
+        if vertices.iter().any(|v| !(v.is_finite() && v.length() < MOST_LENGTH)) {
             return Err(bad("file/number", "a vertex is more than 1000 km away, or not finite".into()));
         }
         let material = primitive.material.and_then(|m| self.root().materials[m].pbr_metallic_roughness.as_ref());

@@ -2,9 +2,11 @@
 //! are hair, ears or clothes that spring.
 
 use super::document::Document;
+use super::schema::Root;
 use crate::{Class, FileError, Note};
 use glam::DVec3;
 use serde_json::Value;
+use std::path::Path;
 
 /// A chain of nodes that springs back to its pose, as the author of an avatar set it. Units are the file's.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,10 +58,52 @@ pub struct Springs {
     pub chains: Vec<SpringChain>,
     /// What they touch.
     pub colliders: Vec<SpringCollider>,
+    /// Nodes and colliders of all chains.
+    parts: usize,
 }
 
-/// Most chains and colliders that are read.
+/// Most chains that are read, and most nodes and colliders of all of them: each may name long groups again, by a few bytes.
 const MOST_SPRINGS: usize = 10_000;
+const MOST_PARTS: usize = 200_000;
+
+impl Springs {
+    /// Adds a chain.
+    fn add(&mut self, chain: SpringChain) -> Result<(), String> {
+        self.parts += chain.joints.len() + chain.colliders.len();
+        self.chains.push(chain);
+        if self.chains.len() > MOST_SPRINGS || self.parts > MOST_PARTS {
+            return Err(format!("there are more than {MOST_SPRINGS} of them, or {MOST_PARTS} nodes and colliders"));
+        }
+        Ok(())
+    }
+}
+
+/// The bones of a human that a file tells, with their nodes.
+fn told_bones(extensions: &Value) -> Vec<(&str, usize)> {
+    // 1.0: an object by bone; 0.x: a list.
+    let avatar = extensions.pointer("/VRMC_vrm/humanoid/humanBones");
+    match avatar.or(extensions.pointer("/VRMC_vrm_animation/humanoid/humanBones")) {
+        Some(Value::Object(bones)) => {
+            bones.iter().filter_map(|(bone, value)| Some((&**bone, index(value.get("node"))?))).collect()
+        }
+        _ => {
+            let bones = extensions.pointer("/VRM/humanoid/humanBones").and_then(Value::as_array).into_iter().flatten();
+            bones.filter_map(|v| Some((v["bone"].as_str().unwrap_or_default(), index(v.get("node"))?))).collect()
+        }
+    }
+}
+
+/// Refuses bones of a human that name nodes which the file does not have, as every other reference to one is refused.
+pub(super) fn check_bones(path: &Path, root: &Root) -> Result<(), FileError> {
+    let nodes = root.nodes.len();
+    match told_bones(&root.extensions).into_iter().find(|(_, node)| *node >= nodes) {
+        None => Ok(()),
+        Some((bone, node)) => {
+            let what = format!("its bone \"{bone}\" names node {node}, and the file has {nodes}");
+            Err(FileError::new("file/vrm", path, what, "export the avatar again").at("human bones"))
+        }
+    }
+}
 
 fn number(value: &Value, key: &str, other: f64) -> f64 {
     value.get(key).and_then(Value::as_f64).filter(|x| x.is_finite()).unwrap_or(other)
@@ -95,22 +139,8 @@ impl Document {
     /// By node: its name as a bone of a human, as an avatar or a motion for avatars tells it.
     pub(crate) fn human_bones(&self) -> Vec<Option<String>> {
         let mut told = vec![None; self.parents.len()];
-        let mut tell = |bone: &str, node: Option<&Value>| {
-            if let Some(told) = index(node).and_then(|node| told.get_mut(node)) {
-                *told = Some(bone.to_owned());
-            }
-        };
-        let extensions = &self.root().extensions;
-        // 1.0: an object by bone; 0.x: a list.
-        let avatar = extensions.pointer("/VRMC_vrm/humanoid/humanBones");
-        match avatar.or(extensions.pointer("/VRMC_vrm_animation/humanoid/humanBones")) {
-            Some(Value::Object(bones)) => bones.iter().for_each(|(bone, value)| tell(bone, value.get("node"))),
-            _ => {
-                let bones = extensions.pointer("/VRM/humanoid/humanBones").and_then(Value::as_array);
-                for value in bones.into_iter().flatten() {
-                    tell(value["bone"].as_str().unwrap_or_default(), value.get("node"));
-                }
-            }
+        for (bone, node) in told_bones(&self.root().extensions) {
+            told[node] = Some(bone.to_owned());
         }
         told
     }
@@ -184,10 +214,7 @@ impl Document {
                     }
                     let name = group["comment"].as_str().unwrap_or_default().to_owned();
                     let joints = chain.into_iter().map(joint).collect();
-                    springs.chains.push(SpringChain { name, joints, colliders: colliders.clone(), center });
-                    if springs.chains.len() > MOST_SPRINGS {
-                        return Err(format!("there are more than {MOST_SPRINGS} of them"));
-                    }
+                    springs.add(SpringChain { name, joints, colliders: colliders.clone(), center })?;
                 }
             }
         }
@@ -201,7 +228,7 @@ impl Document {
         if !springs.chains.is_empty() {
             let joints: usize = springs.chains.iter().map(|chain| chain.joints.len()).sum();
             let text = format!(
-                "its {} spring chains ({joints} nodes, {} colliders) are read; they move with the bones that they hang on, and do not spring yet",
+                "its {} spring chains ({joints} nodes, {} colliders) are made springs of joints that do the same at any frame rate; they swing in the world",
                 springs.chains.len(),
                 springs.colliders.len()
             );
@@ -225,6 +252,9 @@ fn group_members(spring: &Value, groups: &[Vec<usize>]) -> Result<Vec<usize>, St
     for group in list(spring, "colliderGroups") {
         let group = index(Some(group)).and_then(|k| groups.get(k));
         all.extend(group.ok_or("a spring names a group of colliders that is not there")?);
+        if all.len() > MOST_PARTS {
+            return Err(format!("one of them names more than {MOST_PARTS} colliders"));
+        }
     }
     Ok(all)
 }
@@ -258,7 +288,7 @@ fn springs_of_1(told: &Value) -> Result<Springs, String> {
         }
         let name = spring["name"].as_str().unwrap_or_default().to_owned();
         let colliders = group_members(spring, &groups)?;
-        springs.chains.push(SpringChain { name, joints, colliders, center: index(spring.get("center")) });
+        springs.add(SpringChain { name, joints, colliders, center: index(spring.get("center")) })?;
     }
     Ok(springs)
 }

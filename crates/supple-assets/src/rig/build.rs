@@ -1,7 +1,7 @@
 //! From the plan of a rig to a model: springs from sag and settling time, floors of inertia, filters of what overlaps, a hold for each root.
 
 use super::springs::{Carries, Spring, carries, largest_moment, point_inertia, settling, springs};
-use super::{Bone, Given, Rig, SpringFrom, Turn};
+use super::{Bone, Given, Rig, SpringFrom, Turn, chains};
 use crate::gltf::SkinnedMesh;
 use crate::imported::{Carried, DrawnMesh, Imported, Link};
 use crate::{FileError, Note};
@@ -40,7 +40,7 @@ impl Rig {
             FileError::new("file/model", path, what, remedy)
         };
         let carries = carries(&self.bones);
-        let springs = springs(&self.bones, &carries, GRAVITY / HOLD_SAG);
+        let springs = self.springs(&carries);
         let model = self.model(&[], &carries, &springs).map_err(wrong)?;
         let overlaps = self.overlaps(&model);
         let model =
@@ -54,8 +54,12 @@ impl Rig {
         for (body, bone) in state.bodies.iter_mut().zip(&self.bones) {
             body.velocity = bone.velocity;
         }
-        let mut input =
-            Input { targets: vec![None; model.trackers().len()], contacts: Contacts::All, ..Input::default() };
+        let mut input = Input {
+            targets: vec![None; model.trackers().len()],
+            contacts: Contacts::All,
+            sleep: true,
+            ..Input::default()
+        };
         for (tracker, target) in model.trackers().iter().zip(&mut input.targets).skip(self.bones.len()) {
             let body = &model.bodies()[tracker.body.index()];
             // The springs are stretched and wound up by what they carry, so that nothing moves when the run begins.
@@ -91,7 +95,33 @@ impl Rig {
         let (links, clips) = (links.collect(), clips.collect());
         let meshes = meshes.iter().filter_map(|mesh| self.drawn(mesh)).collect();
         let scene = Scene::from_parts(name, model, state, input);
-        Ok(Imported { source: path.to_owned(), scene, links, clips, meshes, notes })
+        let (things, cast) = (Vec::new(), crate::Cast::default());
+        Ok(Imported { source: path.to_owned(), scene, links, clips, meshes, notes, things, cast })
+    }
+
+    /// Spring and damper of every joint: those of the masses that the rig was made with, where no sag is asked for.
+    fn springs(&self, carries: &[Carries]) -> Vec<Spring> {
+        let mut now = springs(&self.bones, carries, GRAVITY / HOLD_SAG);
+        if self.is_reweighed() {
+            let mut made = self.bones.clone();
+            made.iter_mut().zip(&self.made).for_each(|(bone, mass)| bone.mass = *mass);
+            let before = springs(&made, &super::springs::carries(&made), GRAVITY / HOLD_SAG);
+            for ((bone, spring), before) in self.bones.iter().zip(&mut now).zip(before) {
+                if bone.spring_from != SpringFrom::Scene {
+                    *spring = before;
+                }
+            }
+        }
+        now
+    }
+
+    /// See [`chains::thin`].
+    pub(super) fn thin_chains(&mut self, size: f64) {
+        let carries = carries(&self.bones);
+        // What is wrong with a model is told when it is built.
+        if let Ok(model) = self.model(&[], &carries, &self.springs(&carries)) {
+            chains::thin(self, &model, size);
+        }
     }
 
     fn model(
@@ -177,26 +207,30 @@ impl Rig {
         let count = self.bones.len();
         let frames: usize = self.clips.iter().map(|clip| clip.poses.len() / count.max(1)).sum();
         let every = frames.div_ceil(OVERLAP_FRAMES).max(1);
-        let mut look = |state: &State| {
+        let mut look = |state: &State, counts: &dyn Fn(&[BodyId; 2]) -> bool| {
             for contact in detect(model, &input, state, (1e-4, 0.0), &mut work).iter().filter(|c| c.gap < 0.0) {
-                if let Other::Body(b) = contact.b {
+                if let Other::Body(b) = contact.b
+                    && counts(&[contact.a, b])
+                {
                     pairs.insert((contact.a.min(b), contact.a.max(b)));
                 }
             }
         };
-        look(&state);
+        look(&state, &|_| true);
+        // Chains are carried stiffly by the clips: there they lie in what they will meet.
+        let sways = |b: BodyId| self.bones.get(b.index()).is_some_and(|bone| bone.sways);
         for frame in self.clips.iter().flat_map(|clip| clip.poses.chunks_exact(count.max(1))).step_by(every) {
             for ((body, link), told) in state.bodies.iter_mut().zip(frame).zip(model.bodies()) {
                 *body = BodyState::at_rest(link.then(Pose::at(told.centre_in_link)));
             }
-            look(&state);
+            look(&state, &|pair| !pair.iter().any(|b| sways(*b)));
         }
         pairs.into_iter().collect()
     }
 
     /// Sag and settling time of joints whose springs the file gives.
     pub(super) fn tell_springs(&mut self) {
-        let springs = springs(&self.bones, &carries(&self.bones), GRAVITY / HOLD_SAG);
+        let springs = self.springs(&carries(&self.bones));
         for (bone, spring) in self.bones.iter_mut().zip(springs) {
             if bone.spring_from == SpringFrom::File && spring.stiffness > 0.0 {
                 bone.sag = (spring.load / spring.stiffness).clamp(1e-4, std::f64::consts::PI);
@@ -258,7 +292,8 @@ fn body(bone: &Bone) -> BodySpec {
         .mass(bone.mass)
         .inertia(inertia, centre)
         .material(bone.material)
-        .collides_with(bone.collides_with);
+        .collides_with(if bone.sways { bone.collides_with & !chains::GROUP } else { bone.collides_with });
+    let spec = if bone.sways { spec.group(chains::GROUP) } else { spec };
     bone.shapes.iter().fold(spec, |spec, placed| spec.shape_at(placed.shape.clone(), 1.0, placed.link_from_shape))
 }
 
@@ -301,7 +336,9 @@ fn joint(bone: &Bone, above: Pose, child: BodyId, parent: BodyRef, spring: Sprin
         Turn::Given(joint) => {
             let spring = match bone.spring_from {
                 SpringFrom::File => joint.spring,
-                SpringFrom::Asked => wound(bone, above.rotation * joint.parent.rotation, joint.at_rest, spring),
+                SpringFrom::Asked | SpringFrom::Scene => {
+                    wound(bone, above.rotation * joint.parent.rotation, joint.at_rest, spring)
+                }
             };
             return given(&bone.name, &joint, child, parent, spring);
         }
@@ -309,9 +346,10 @@ fn joint(bone: &Bone, above: Pose, child: BodyId, parent: BodyRef, spring: Sprin
     // The child's frame at rest, seen from the parent's, is turned back by the middle of the range.
     let world = Pose::new(frame, bone.link.translation);
     let turned = Pose::new(frame * DQuat::from_rotation_z(middle), bone.link.translation);
+    let droop = bone.swing.map_or(DQuat::IDENTITY, |s| turned.rotation.conjugate() * s.droop * turned.rotation);
     JointSpec::new(&bone.name, mask, child, parent)
         .frames(bone.link.inverse().then(world), above.inverse().then(turned))
-        .rotation_spring(wound(bone, turned.rotation, DQuat::from_rotation_z(-middle), spring))
+        .rotation_spring(wound(bone, turned.rotation, droop * DQuat::from_rotation_z(-middle), spring))
         .limits(limits)
 }
 

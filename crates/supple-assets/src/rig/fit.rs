@@ -70,6 +70,14 @@ pub(crate) fn fit(points: &[DVec3], along: Option<DVec3>, smallest: f64) -> Fitt
     })
 }
 
+/// Half of the extent of points across the direction in which they are thinnest \[m\].
+pub(crate) fn thinnest(points: &[DVec3]) -> f64 {
+    let (centre, axes, _) = principal(points);
+    let mut across: Vec<f64> = points.iter().map(|p| (*p - centre).dot(axes.z_axis).abs()).collect();
+    across.sort_by(f64::total_cmp);
+    across.get(across.len() / 2).copied().unwrap_or(0.0)
+}
+
 /// Centre, principal axes (longest first) and spreads (standard deviations) of points.
 fn principal(points: &[DVec3]) -> (DVec3, DMat3, DVec3) {
     let n = points.len().max(1) as f64;

@@ -262,6 +262,11 @@ fn seen(bones: &[Bone], i: usize, parent: usize, clips: &[Sampled]) -> Seen {
     Seen { turns, largest, axis: vectors.x_axis, second }
 }
 
+/// Whether clips turn a bone on its parent by more than they would by the way.
+pub(super) fn is_moved(bones: &[Bone], i: usize, parent: usize, clips: &[Sampled]) -> bool {
+    seen(bones, i, parent, clips).largest >= TELLING
+}
+
 impl Seen {
     /// The mean angle about an axis \[rad\].
     fn mean_about(&self, axis: DVec3) -> f64 {

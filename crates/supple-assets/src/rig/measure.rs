@@ -66,7 +66,8 @@ impl Character {
         let mut tearing = Tearing::new(self, model);
         let (sideways, thrown) = throw_about(self, &imported, &mut tearing);
         let (rest_time, rest_speed) = lie_down(&imported);
-        let followed = follow(&imported, &mut tearing);
+        let sways: Vec<bool> = rig.bones.iter().map(|bone| bone.sways).collect();
+        let followed = follow(&imported, &sways, &mut tearing);
         Ok(Measured {
             kind: rig.kind(),
             bodies: model.bodies().len(),
@@ -76,7 +77,8 @@ impl Character {
             height,
             scale: self.scale(),
             asymmetry: (0..rig.bones.len()).filter_map(off).fold(0.0, f64::max),
-            head_share: head.sum::<f64>() / mass,
+            // The sum of nothing is −0.
+            head_share: head.sum::<f64>().max(0.0) / mass,
             sideways,
             torn: thrown.max(followed.torn) / height,
             rest_time,
@@ -210,7 +212,7 @@ struct Followed {
     torn: f64,
 }
 
-fn follow(imported: &Imported, tearing: &mut Tearing<'_>) -> Followed {
+fn follow(imported: &Imported, sways: &[bool], tearing: &mut Tearing<'_>) -> Followed {
     let model = &imported.scene.model;
     let mut all = Followed::default();
     let mut clips = 0.0;
@@ -225,7 +227,8 @@ fn follow(imported: &Imported, tearing: &mut Tearing<'_>) -> Followed {
             if step(model, &input, &mut state, &mut work).is_err() {
                 return Followed { angle: std::f64::consts::PI, distance: FAILED, torn: FAILED };
             }
-            for (i, body) in state.bodies.iter().enumerate() {
+            // What sways is not asked to follow.
+            for (i, body) in state.bodies.iter().enumerate().filter(|(i, _)| !sways[*i]) {
                 let wanted = clip.at(state.time, i).pose;
                 angle += body.orientation.angle_between(wanted.rotation);
                 distance += body.position.distance(wanted.translation);

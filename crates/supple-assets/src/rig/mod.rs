@@ -3,6 +3,7 @@
 //! before a model is built of them.
 
 mod build;
+mod chains;
 pub(crate) mod fit;
 mod joints;
 mod limits;
@@ -16,12 +17,14 @@ mod structure;
 mod torn;
 pub(crate) mod units;
 
+pub use chains::Swing;
 pub use measure::Measured;
 pub use names::Class;
 pub use plan::Kind;
 pub use torn::Tearing;
 
-use crate::gltf::{Clip, Document, SkinnedMesh, rigid};
+use crate::gltf::{Clip, Document, SkinnedMesh, Springs, rigid};
+use crate::imported::MOST_LENGTH;
 use crate::plant;
 use crate::retarget::{Part, Side};
 use crate::{FileError, Note};
@@ -54,6 +57,8 @@ pub struct Rig {
     pub(crate) height: f64,
     /// What body the bones make.
     plan: Plan,
+    /// By bone: the mass that it was made with \[kg\]. Springs that nothing else tells are for these, so that a limb made heavier sags more.
+    made: Vec<f64>,
     /// The clips as poses of the bones' frames.
     pub(crate) clips: Vec<Sampled>,
     /// What was changed, guessed or left out.
@@ -99,6 +104,10 @@ pub struct Bone {
     pub strength: f64,
     /// Of a root: whether a spring holds it where it is until it is let go.
     pub held: bool,
+    /// Whether it is hair, a tail or the like, that sways on its own spring whatever the character does, and touches nothing else that does.
+    pub sways: bool,
+    /// How it swings, as the author of an avatar set it, in place of `sag` and `settle`.
+    pub swing: Option<Swing>,
 }
 
 /// A shape and its place in the frame of a bone.
@@ -123,10 +132,12 @@ pub struct Spread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpringFrom {
-    /// Sag and settling time.
+    /// Sag and settling time, found for what the bone is.
     Asked,
-    /// Physics that the file itself holds; sag and settling time tell what it does.
+    /// Physics or spring bones that the file itself holds; sag and settling time tell what they do.
     File,
+    /// A scene file, or the studio, told how far it sags: it does so whatever it weighs.
+    Scene,
 }
 
 /// How a bone turns on its parent. Frames are in the world at rest.
@@ -193,6 +204,11 @@ impl Rig {
         self.plan.kind
     }
 
+    /// Where the body looks, level, if anything tells.
+    pub(crate) fn forward(&self) -> Option<DVec3> {
+        self.plan.left.map(|left| left.cross(DVec3::Y))
+    }
+
     /// The bone on the other side of the body.
     pub fn twin(&self, bone: usize) -> Option<usize> {
         self.plan.twins.get(bone).copied().flatten()
@@ -218,13 +234,30 @@ impl Rig {
 
     /// Whether it is the physics that the file itself holds.
     pub(crate) fn is_given(&self) -> bool {
-        self.bones.iter().any(|bone| bone.spring_from == SpringFrom::File || bone.joint_from == JointFrom::File)
+        let given = |bone: &Bone| bone.spring_from == SpringFrom::File && bone.swing.is_none();
+        self.bones.iter().any(|bone| given(bone) || bone.joint_from == JointFrom::File)
     }
 
     /// Gives all bones together another mass \[kg\].
     pub fn set_mass(&mut self, total: f64) {
         let now: f64 = self.bones.iter().map(|bone| bone.mass).sum();
-        self.bones.iter_mut().for_each(|bone| bone.mass *= total / now);
+        self.scale_mass(total / now);
+    }
+
+    /// Makes all bones heavier or lighter, and their springs for it.
+    pub(crate) fn scale_mass(&mut self, factor: f64) {
+        self.bones.iter_mut().for_each(|bone| bone.mass *= factor);
+        self.made.iter_mut().for_each(|mass| *mass *= factor);
+    }
+
+    /// Gives a bone the mass that it should have had from the first, and springs for it.
+    pub(crate) fn make_mass(&mut self, bone: usize, mass: f64) {
+        (self.bones[bone].mass, self.made[bone]) = (mass, mass);
+    }
+
+    /// Whether a bone has another mass than it was made with.
+    pub(crate) fn is_reweighed(&self) -> bool {
+        self.bones.iter().zip(&self.made).any(|(bone, made)| bone.mass != *made)
     }
 
     /// How many joints are between two bones; `None`: they are not in one tree.
@@ -305,6 +338,8 @@ pub struct BoneTold {
     pub swing: Option<[f64; 2]>,
     /// Of a ball \[°\].
     pub twist: Option<[f64; 2]>,
+    /// Whether it sways on its own spring whatever the character does.
+    pub sways: bool,
 }
 
 impl Bone {
@@ -342,6 +377,7 @@ impl Bone {
             range: range.filter(|_| joined),
             swing: swing.filter(|_| joined),
             twist: twist.filter(|_| joined),
+            sways: self.sways,
         }
     }
 
@@ -413,6 +449,30 @@ pub(crate) struct Sampled {
     pub(crate) poses: Vec<Pose>,
 }
 
+/// By joint of a skeleton without a skin: what it is, by the form of the figure and by names. `ends` are the places that each leads to.
+pub(crate) fn roles_by_form(
+    names: &[&str],
+    parents: &[Option<usize>],
+    places: &[Pose],
+    ends: &[Vec<DVec3>],
+) -> Vec<Option<(Part, Side)>> {
+    let part = |i: usize| {
+        let origin = places[i].translation;
+        let volume = ends[i].iter().map(|end| end.distance(origin)).fold(0.0, f64::max);
+        plan::Part { name: names[i], parent: parents[i], origin, points: &ends[i], volume, told: None }
+    };
+    let plan = plan::recognise(&(0..names.len()).map(part).collect::<Vec<_>>());
+    let side = |i: usize| match plan.left {
+        Some(left) if places[i].translation.dot(left) > plan.middle => Side::Left,
+        _ => Side::Right,
+    };
+    let middle = |part: Part| matches!(part, Part::Hips | Part::Spine | Part::Neck | Part::Head);
+    let role = |(i, class): (usize, &Class)| {
+        plant::part(*class).map(|part| (part, if middle(part) { Side::Middle } else { side(i) }))
+    };
+    plan.classes.iter().enumerate().map(role).collect()
+}
+
 /// Density of what no file tells \[kg/m³\]: that of a body that just floats.
 pub(crate) const DENSITY: f64 = 1000.0;
 /// How long a joint takes to come to rest, unless told otherwise \[s\].
@@ -481,6 +541,7 @@ pub(crate) fn make(
     document: &Document,
     meshes: &[SkinnedMesh],
     clips: &[Clip],
+    springs: &Springs,
     mass: Option<f64>,
 ) -> Result<Rig, FileError> {
     if let Some(mut rig) = physics::make(document, meshes, clips)? {
@@ -488,7 +549,9 @@ pub(crate) fn make(
         return Ok(rig);
     }
     let mut notes = Vec::new();
-    let told = document.humanoid();
+    let mut told = document.humanoid();
+    let sprung = chains::Told::new(springs);
+    sprung.classes(&mut told);
     let candidates = candidates(document, meshes, clips, &told)?;
     let size = size(meshes).max(1e-6);
     let known = structure::Known::new(document, meshes, clips, &candidates, &told, size);
@@ -537,6 +600,8 @@ pub(crate) fn make(
             settle: SETTLE,
             strength: 1.0,
             held: parent.is_none(),
+            sways: false,
+            swing: None,
         });
     }
     let shares: Vec<&fit::Share> = order.iter().map(|i| &shares[*i]).collect();
@@ -557,15 +622,24 @@ pub(crate) fn make(
     masses::spread(&mut bones, &plan, &shares, enclosed, height, mass, &mut notes);
     let bone_of_node: Vec<Option<usize>> = bone_of_node.iter().map(|b| b.map(|b| place_of[b])).collect();
 
-    let clips = sample(document, &bones, clips, &mut notes);
+    let clips = sample(document, &bones, clips, &mut notes)?;
     joints::find_hips(&bones, &clips, &mut plan);
     for (bone, class) in bones.iter_mut().zip(&plan.classes) {
         (bone.class, bone.sag) = (*class, sag(*class));
     }
     joints::plan(&mut bones, &plan, &directions, &clips, &mut notes);
     lay_flat(&mut bones, &large, &shares);
+    let known = chains::Made { document, plan: &plan, directions: &directions, shares: &shares, clips: &clips, size };
+    chains::find(&mut bones, &sprung, &known, &mut notes);
+    let made = bones.iter().map(|bone| bone.mass).collect();
     let (obstacles, loops, apart) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Rig { bones, floor, obstacles, loops, apart, bone_of_node, height, plan, clips, notes })
+    let mut rig = Rig { bones, floor, obstacles, loops, apart, bone_of_node, height, plan, made, clips, notes };
+    if rig.bones.iter().any(|bone| bone.sways) {
+        chains::add_colliders(&mut rig, springs, document);
+        rig.thin_chains(size);
+    }
+    rig.tell_springs();
+    Ok(rig)
 }
 
 /// Which bones are large; until masses are made a bone's mass is its volume.
@@ -843,12 +917,17 @@ fn sag(class: Class) -> f64 {
     f64::to_radians(degrees)
 }
 
-/// The clips as poses of the bones.
-fn sample(document: &Document, bones: &[Bone], clips: &[Clip], notes: &mut Vec<Note>) -> Vec<Sampled> {
+/// The clips as poses of the bones. One that leads too far away is refused, as a bone at rest there is.
+fn sample(
+    document: &Document,
+    bones: &[Bone],
+    clips: &[Clip],
+    notes: &mut Vec<Note>,
+) -> Result<Vec<Sampled>, FileError> {
     let rest: Vec<Option<DAffine3>> =
         bones.iter().map(|b| Some(document.world[b.node].inverse()).filter(DAffine3::is_finite)).collect();
     let room = MAX_SAMPLES / (document.parents.len() + 1) / clips.len().max(1);
-    let mut all = Vec::new();
+    let (mut all, mut stretches, mut flattens) = (Vec::new(), Vec::new(), Vec::new());
     for clip in clips {
         let frames = ((clip.end * CLIP_RATE).round() as usize + 1).min(room.max(2));
         let rate = if clip.end > 0.0 { (frames.max(2) - 1) as f64 / clip.end } else { CLIP_RATE };
@@ -857,20 +936,61 @@ fn sample(document: &Document, bones: &[Bone], clips: &[Clip], notes: &mut Vec<N
             notes.push(Note { code: "import/clip", part: clip.name.clone(), text });
         }
         let mut poses = Vec::with_capacity(frames * bones.len());
+        let mut flat = None;
         for frame in 0..frames {
             let world = clip.world(document, frame as f64 / rate);
             for (bone, rest) in bones.iter().zip(&rest) {
+                let Some(rest) = rest else {
+                    poses.push(bone.link);
+                    continue;
+                };
                 // What the node does to the world at rest: world_now · world_at_rest⁻¹.
-                let moved = rest.and_then(|rest| {
-                    let change = world[bone.node] * rest;
-                    let rotation = rigid(change.matrix3)?;
-                    let at = change.transform_point3(bone.link.translation);
-                    (at.is_finite() && at.length() < 1e6).then(|| Pose::new(rotation * bone.link.rotation, at))
-                });
-                poses.push(moved.unwrap_or(bone.link));
+                let change = world[bone.node] * *rest;
+                let at = change.transform_point3(bone.link.translation);
+                if !(at.is_finite() && at.length() < MOST_LENGTH) {
+                    let what = format!("the clip leads \"{}\" more than {MOST_LENGTH} m away", bone.name);
+                    let place = format!("clip \"{}\", frame {frame}", clip.name);
+                    let remedy = "correct its keys, and those of the nodes above it";
+                    return Err(FileError::new("file/number", &document.path, what, remedy).at(place));
+                }
+                let rotation = rigid(change.matrix3);
+                flat = flat.or(rotation.is_none().then_some(&bone.name));
+                poses.push(rotation.map_or(bone.link, |turn| Pose::new(turn * bone.link.rotation, at)));
             }
         }
+        stretches.extend(stretched(bones, &poses).map(|(bone, by)| (clip, &bones[bone].name, by)));
+        flattens.extend(flat.map(|bone| (clip, bone)));
         all.push(Sampled { name: clip.name.clone(), rate, poses });
     }
-    all
+    // One note for all clips: a file has dozens of them.
+    let others = |count: usize| if count > 1 { format!(", and so do {} more clips", count - 1) } else { String::new() };
+    if let Some((clip, bone, by)) = stretches.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
+        let (percent, others) = (100.0 * by, others(stretches.len()));
+        let text = format!(
+            "it stretches \"{bone}\" by up to {percent:.0} %{others}: bodies keep their size, and follow the turns alone"
+        );
+        notes.push(Note { code: "import/stretch", part: clip.name.clone(), text });
+    }
+    if let Some((clip, bone)) = flattens.first() {
+        let others = others(flattens.len());
+        let text = format!("it shrinks \"{bone}\" to nothing{others}: without a direction it is at rest meanwhile");
+        notes.push(Note { code: "import/clip", part: clip.name.clone(), text });
+    }
+    Ok(all)
+}
+
+/// A clip that makes a bone longer or shorter by more than this stretches it.
+const STRETCH: f64 = 0.1;
+
+/// The bone whose distance from the one above changes most over the frames of a clip, and by which part of it, where that is much.
+fn stretched(bones: &[Bone], poses: &[Pose]) -> Option<(usize, f64)> {
+    let length = |frame: &[Pose], i: usize, parent: usize| frame[i].translation.distance(frame[parent].translation);
+    let rest: Vec<Pose> = bones.iter().map(|bone| bone.link).collect();
+    let changes = (0..bones.len()).filter_map(|i| {
+        let parent = bones[i].parent?;
+        let at_rest = length(&rest, i, parent);
+        let most = |most: f64, frame: &[Pose]| most.max((length(frame, i, parent) / at_rest - 1.0).abs());
+        (at_rest > 1e-6).then(|| (i, poses.chunks_exact(bones.len()).fold(0.0, most)))
+    });
+    changes.filter(|(_, by)| *by > STRETCH).max_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -371,6 +371,8 @@ impl<'a> Body<'a> {
             let limb = |c: Class| matches!(c, Class::Thigh | Class::UpperArm | Class::Clavicle);
             (0..self.parts.len()).any(|c| limb(plan.classes[c]) && self.is_below(c, b))
         };
+        let whole: f64 = self.parts.iter().map(|p| p.volume.max(0.0)).sum();
+        let light = |b: usize| self.parts[b].volume < 0.02 * whole;
         if plan.kind != Kind::Other {
             for b in 0..self.parts.len() {
                 if open(plan, b) && plan.twins[b].is_none() && carries_limb(plan, b) {
@@ -378,10 +380,12 @@ impl<'a> Body<'a> {
                 }
             }
             if !plan.classes.contains(&Class::Head) {
+                // Hair on a head is no neck.
                 let is_end = |b: &usize| {
                     plan.twins[*b].is_none()
                         && open(plan, *b)
-                        && !self.children[*b].iter().any(|c| plan.twins[*c].is_none())
+                        && !light(*b)
+                        && !self.children[*b].iter().any(|c| plan.twins[*c].is_none() && !light(*c))
                 };
                 let ends = (0..self.parts.len()).filter(is_end);
                 let head = ends.max_by(|a, b| self.parts[*a].volume.total_cmp(&self.parts[*b].volume));
@@ -395,10 +399,8 @@ impl<'a> Body<'a> {
                 }
             }
         }
-        let whole: f64 = self.parts.iter().map(|p| p.volume.max(0.0)).sum();
         for b in 0..self.parts.len() {
             let Some(parent) = self.parts[b].parent else { continue };
-            let light = |b: usize| self.parts[b].volume < 0.02 * whole;
             let in_chain =
                 plan.classes[parent] == Class::Tail || self.children[b].iter().any(|c| open(plan, *c) && light(*c));
             let on_body =

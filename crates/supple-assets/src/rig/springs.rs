@@ -115,7 +115,7 @@ pub(super) fn carries(bones: &[Bone]) -> Vec<Carries> {
 /// Spring and damper of every joint; `hold` is the squared frequency of the springs that hold the roots \[1/s²\]. Roots have entries without meaning.
 pub(super) fn springs(bones: &[Bone], carries: &[Carries], hold: f64) -> Vec<Spring> {
     let asked = |bone: &Bone| {
-        bone.is_joined() && bone.spring_from == SpringFrom::Asked && (bone.axis().is_some() || bone.turns_all_ways())
+        bone.is_joined() && bone.spring_from != SpringFrom::File && (bone.axis().is_some() || bone.turns_all_ways())
     };
     let mut springs: Vec<Spring> = bones
         .iter()
@@ -132,6 +132,9 @@ pub(super) fn springs(bones: &[Bone], carries: &[Carries], hold: f64) -> Vec<Spr
             && bone.spring_from == SpringFrom::File
         {
             (spring.stiffness, spring.damping) = (joint.spring.stiffness, joint.spring.damping);
+        }
+        if let Some(swing) = bone.swing {
+            (spring.stiffness, spring.damping) = (spring.inertia * swing.square, spring.inertia * swing.drag);
         }
     }
     let mut tree = Tree::new(bones, carries, &springs, hold);

@@ -4,7 +4,7 @@ use super::Kind;
 use crate::Note;
 
 /// Heights of figures on two legs and of animals on four \[m\]: a power of ten each, so that every file has one unit that brings it there.
-const BIPED: (f64, f64) = (0.3, 3.0);
+const BIPED: (f64, f64) = (0.4, 4.0);
 const QUADRUPED: (f64, f64) = (0.25, 2.5);
 /// Sizes of all else: a finger, a whale.
 const OTHER: (f64, f64) = (0.04, 25.0);
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_same_figure_in_any_unit_has_one_height() {
-        for height in [0.3, 0.55, 1.0, 1.7, 2.99] {
+        for height in [0.4, 0.55, 1.0, 1.7, 3.99] {
             for unit in [1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0] {
                 let (scale, note) = guess(Kind::Biped, height * unit, 2.0 * height * unit);
                 assert!((height * unit * scale - height).abs() < 1e-9 * height, "{height} {unit} {scale}");

@@ -873,7 +873,16 @@ impl Built {
         let links = links.collect();
         let state = self.model.start();
         let scene = Scene::from_parts(source.to_string_lossy(), self.model, state, self.input);
-        Imported { source: source.to_owned(), scene, links, clips: Vec::new(), meshes: Vec::new(), notes: self.notes }
+        Imported {
+            source: source.to_owned(),
+            scene,
+            links,
+            clips: Vec::new(),
+            meshes: Vec::new(),
+            notes: self.notes,
+            things: Vec::new(),
+            cast: crate::Cast::default(),
+        }
     }
 
     /// Where a link of the file is, in the axes of the model.

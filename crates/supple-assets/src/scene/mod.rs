@@ -2,15 +2,20 @@
 
 mod keyframes;
 mod schema;
+mod shapes;
 mod simulation;
 mod skin;
 mod write;
 
+use crate::imported::MOST_LENGTH;
 use crate::rig::Rig;
-use crate::{Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, Turn, split_clip};
+use crate::{
+    Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, ThingTold, Turn, split_clip,
+};
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
-use schema::{FloorEdit, ObstacleEdit, SceneFile};
+use schema::{FloorEdit, HitsEdit, ObstacleEdit, SceneFile};
+pub(crate) use shapes::{Shaped, note};
 use std::collections::BTreeMap;
 use std::ops::Range as Span;
 use std::sync::Arc;
@@ -18,7 +23,7 @@ use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
 use supple::{
-    BodyId, BodyState, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, SwingEllipse, TrackerId,
+    BodyId, BodyState, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, States, SwingEllipse, TrackerId,
 };
 
 /// The JSON schema of scene files, for editors.
@@ -78,7 +83,7 @@ fn read(from: &InputFile) -> Result<(Character, SceneFile), FileError> {
     // What the call asks for goes before what the file does.
     let options = from.rig().or(options(&at, &file)?);
     let mut character = Character::read_with(named, &options)?;
-    edit(&mut character.rig, &at, &file)?;
+    edit(&mut character, &at, &file)?;
     Ok((character, file))
 }
 
@@ -101,7 +106,7 @@ fn parse(at: &Text<'_>) -> Result<SceneFile, FileError> {
 }
 
 /// Whether a name fits a pattern with `*` and `?`.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut i, mut k, mut star) = (0, 0, None);
     while k < n.len() {
@@ -134,13 +139,14 @@ fn bone_index(rig: &Rig, text: &Text<'_>, name: &toml::Spanned<String>) -> Resul
 }
 
 /// Changes the rig as the file says.
-fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileError> {
+fn edit(character: &mut Character, text: &Text<'_>, file: &SceneFile) -> Result<(), FileError> {
+    let (rig, shaped) = (&mut character.rig, &mut character.shaped);
     if let Some(told) = &file.character.mass_scale {
         let scale = *told.get_ref();
         if !(scale.is_finite() && scale > 0.0) {
             return Err(text.wrong(told.span(), format!("mass_scale is {scale}"), "give a number above 0"));
         }
-        rig.bones.iter_mut().for_each(|bone| bone.mass *= scale);
+        rig.scale_mass(scale);
     }
     for (pattern, change) in &file.bones {
         let mut any = false;
@@ -150,6 +156,7 @@ fn edit(rig: &mut Rig, text: &Text<'_>, file: &SceneFile) -> Result<(), FileErro
                 let what = format!("bone \"{}\": {what}", bone.name);
                 text.wrong(pattern.span(), what, "correct the value, or take it out")
             })?;
+            shapes::note(shaped, &bone.name, change);
         }
         if !any {
             let what = format!("no bone fits \"{}\"", pattern.get_ref());
@@ -205,8 +212,14 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
     bone.sag = within(change.sag, "sag", 0.001, 180.0)?.map_or(bone.sag, f64::to_radians);
     bone.settle = within(change.settle, "settle", 0.001, 1000.0)?.unwrap_or(bone.settle);
     bone.strength = within(change.strength, "strength", 0.0, 1e6)?.unwrap_or(bone.strength);
-    if change.sag.is_some() || change.settle.is_some() {
-        bone.spring_from = SpringFrom::Asked;
+    let (width, length) = (within(change.width, "width", 0.05, 20.0)?, within(change.length, "length", 0.05, 20.0)?);
+    if width.is_some() || length.is_some() {
+        shapes::stretch(&mut bone.shapes, width.unwrap_or(1.0), length.unwrap_or(1.0));
+    }
+    match (change.sag, change.settle, bone.spring_from) {
+        (Some(_), _, _) => (bone.spring_from, bone.swing) = (SpringFrom::Scene, None),
+        (None, Some(_), SpringFrom::File) => (bone.spring_from, bone.swing) = (SpringFrom::Asked, None),
+        _ => {}
     }
     let pair = |value: Option<[f64; 2]>, name: &str| match value {
         Some([a, b]) if !(a <= b && a.is_finite() && b.is_finite()) => {
@@ -322,11 +335,51 @@ fn finish(character: &Character, text: &Text<'_>, file: &SceneFile) -> Result<Im
         imported.scene = imported.following(&clip).ok_or_else(others)?;
         imported.scene.name = text.file.path().to_string_lossy().into_owned();
     }
+    let things: Vec<ThingTold> = file.things.iter().map(|told| told.get_ref().clone()).collect();
+    if let Some(first) = file.things.first() {
+        let at = |e: FileError| FileError { code: e.code, ..text.wrong(first.span(), e.what, e.remedy) };
+        let open = |name: &str| Character::read(text.file.beside(name)?).map(Some);
+        imported.cast.call(Some(character), &things, open).map_err(at)?;
+        imported
+            .furnish(things)
+            .map_err(|what| text.wrong(first.span(), what, "see [[things]] in the guide to scene files"))?;
+    }
     let happenings = happenings(character, text, file, &imported.scene)?;
     if happenings != Happenings::default() {
         imported.scene = imported.scene.with(happenings);
     }
+    let states = states(&imported.scene, text, file)?;
+    let first = file.states.first().map(|s| s.at.span()).or(file.hits.as_ref().map(toml::Spanned::span));
+    let wrong =
+        |e: supple::tone::ToneError| text.wrong(first.clone().unwrap_or(0..0), e.to_string(), "correct the state");
+    imported.scene = imported.scene.with_states(states).map_err(wrong)?;
     imported.within_reach()
+}
+
+/// Changes of state and the answer to blows.
+fn states(scene: &Scene, text: &Text<'_>, file: &SceneFile) -> Result<States, FileError> {
+    let mut states = States::default();
+    for told in &file.states {
+        let mut bodies = Vec::new();
+        for pattern in &told.bones {
+            let bones = &scene.model.bodies()[..scene.model.bodies().len() - scene.things()];
+            let fit = bones.iter().enumerate().filter(|(_, body)| fits(pattern.get_ref(), &body.name));
+            let before = bodies.len();
+            bodies.extend(fit.map(|(k, _)| BodyId(k as u32)));
+            if bodies.len() == before {
+                let what = format!("no bone fits \"{}\"", pattern.get_ref());
+                return Err(text.wrong(pattern.span(), what, "`supple inspect` of the character lists its bones"));
+            }
+        }
+        let change = supple::tone::Change::named(&told.state, told.blend, told.strength)
+            .map_err(|e| text.wrong(told.at.span(), e.to_string(), "correct the state"))?;
+        states.keys.push((*told.at.get_ref(), supple::tone::Change { bodies, ..change }));
+    }
+    states.hits = file.hits.as_ref().map(|hits| {
+        let HitsEdit { impulse, recovery } = hits.get_ref();
+        supple::tone::Hits { impulse: *impulse, recovery: recovery.unwrap_or(0.8) }
+    });
+    Ok(states)
 }
 
 /// Pushes, pulls and letting go.
@@ -353,6 +406,10 @@ fn happenings(
         if !(finite(&[pull.from, pull.to, stiffness]) && finite(&pull.target) && stiffness >= 0.0) {
             let what = "a time, place or stiffness is not finite, or negative";
             return Err(text.wrong(pull.bone.span(), what, "give seconds, metres and N/m"));
+        }
+        if DVec3::from(pull.target).length() >= MOST_LENGTH {
+            let what = format!("its target is more than {MOST_LENGTH} m away");
+            return Err(text.wrong(pull.bone.span(), what, "give a place near the character"));
         }
         let drag = Drag {
             body,

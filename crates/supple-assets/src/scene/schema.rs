@@ -49,6 +49,16 @@ pub(crate) struct SceneFile {
     /// When the hold of the roots lets go, in seconds.
     #[schemars(with = "Option<f64>")]
     pub(crate) release: Option<Spanned<f64>>,
+    /// Changes of state, each at its time.
+    #[serde(default)]
+    pub(crate) states: Vec<StateEdit>,
+    /// How blows are answered: a limb that is struck goes loose within a tenth of a second, and recovers.
+    #[schemars(with = "Option<HitsEdit>")]
+    pub(crate) hits: Option<Spanned<HitsEdit>>,
+    /// Things put beside the character: balls, boxes and capsules that move, ramps, stairs and tables that stand.
+    #[serde(default)]
+    #[schemars(with = "Vec<crate::ThingTold>")]
+    pub(crate) things: Vec<Spanned<crate::ThingTold>>,
     /// How it is simulated.
     #[serde(default)]
     pub(crate) simulation: SimulationEdit,
@@ -78,6 +88,35 @@ pub(crate) struct CharacterEdit {
     pub(crate) track: Option<Spanned<String>>,
 }
 
+/// A change of state.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateEdit {
+    /// When, in seconds.
+    #[schemars(with = "f64")]
+    pub(crate) at: Spanned<f64>,
+    /// `posed` in the pose it has, `start` as it was made, `follow` its clip, `loose` or `limp`.
+    pub(crate) state: String,
+    /// The bones that change, by name; `*` stands for any letters. All unless told.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub(crate) bones: Vec<Spanned<String>>,
+    /// How strongly it is posed or follows, from 0 to 1; 1 unless told.
+    pub(crate) strength: Option<f64>,
+    /// How long the change takes, in seconds; 0.1 to let go and 0.7 to carry unless told.
+    pub(crate) blend: Option<f64>,
+}
+
+/// How blows are answered.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HitsEdit {
+    /// The impulse of another body's blow that counts, in N·s.
+    pub(crate) impulse: f64,
+    /// How long the strength takes to come back, in seconds; 0.8 unless told.
+    pub(crate) recovery: Option<f64>,
+}
+
 /// What is changed of a bone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +139,10 @@ pub struct BoneChange {
     pub swing: Option<[f64; 2]>,
     /// Range of a ball's twist, in degrees.
     pub twist: Option<[f64; 2]>,
+    /// Makes its collision shapes so many times as wide across the bone, from 0.05 to 20.
+    pub width: Option<f64>,
+    /// The same along the bone.
+    pub length: Option<f64>,
 }
 
 /// What the skin of bones or of a painted group is made of.

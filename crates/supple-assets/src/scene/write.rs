@@ -5,14 +5,14 @@ use std::fmt::Write;
 use supple::{Range, SwingEllipse};
 
 impl Character {
-    /// The rig as a scene file; `file` is the path of the character from the folder of the scene file.
-    pub fn scene_file(&self, file: &str) -> String {
+    /// The rig as a scene file; `file` is the path of the character from the folder of the scene file, `track` the clip that it follows.
+    pub fn scene_file(&self, file: &str, track: Option<&str>) -> String {
         let mut out = String::new();
-        let _ = self.write_scene(file, &mut out); // writing to a String cannot fail
+        let _ = self.write_scene(file, track, &mut out); // writing to a String cannot fail
         out
     }
 
-    fn write_scene(&self, file: &str, out: &mut String) -> std::fmt::Result {
+    fn write_scene(&self, file: &str, track: Option<&str>, out: &mut String) -> std::fmt::Result {
         let degrees = |x: f64| round(x.to_degrees());
         writeln!(out, "#:schema scene.schema.json")?;
         writeln!(
@@ -28,7 +28,9 @@ impl Character {
             }
         }
         let clips: Vec<&str> = self.rig.clips.iter().map(|c| c.name.as_str()).collect();
-        if !clips.is_empty() {
+        if let Some(track) = track {
+            writeln!(out, "track = {}", quoted(track))?;
+        } else if !clips.is_empty() {
             let names = clips.iter().map(|c| c.replace('\n', " ")).collect::<Vec<_>>().join(", ");
             writeln!(out, "# track = …  one of {names}")?;
         }
@@ -44,11 +46,24 @@ impl Character {
             };
             writeln!(out, "\n[bones.{}]  # {:?}; {from}", quoted(&bone.name), bone.class)?;
             writeln!(out, "mass = {}", number(bone.mass))?;
+            for (name, factor) in
+                self.shaped.get(&bone.name).into_iter().flat_map(|f| ["width", "length"].into_iter().zip(f))
+            {
+                if *factor != 1.0 {
+                    writeln!(out, "{name} = {}", number(*factor))?;
+                }
+            }
             if !bone.is_joined() {
                 continue;
             }
             // What the file's own spring does is told, not asked for: asking makes another spring.
-            let asked = if bone.spring_from == SpringFrom::File { "# " } else { "" };
+            // A limb that was made heavier sags more than its spring was made for: asking would make another, too.
+            let told = match bone.spring_from {
+                SpringFrom::File => true,
+                SpringFrom::Asked => self.rig.is_reweighed(),
+                SpringFrom::Scene => false,
+            };
+            let asked = if told { "# " } else { "" };
             writeln!(out, "{asked}sag = {}", number(degrees(bone.sag)))?;
             writeln!(out, "{asked}settle = {}", number(bone.settle))?;
             writeln!(out, "strength = {}", number(bone.strength))?;

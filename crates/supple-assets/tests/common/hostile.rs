@@ -37,6 +37,36 @@ fn bvh(joints: &str, frames: usize, values: &str) -> String {
     )
 }
 
+/// The strip as a text FBX, and its compressed forms.
+const FBX: &str = include_str!("../../../../fuzz/corpus/fbx/strip");
+const DRACO: &[u8] = include_bytes!("../../../../fuzz/corpus/gltf/draco-list.glb");
+const MESHOPT: &[u8] = include_bytes!("../../../../fuzz/corpus/gltf/meshopt-filter.glb");
+
+fn fbx(from: &str, to: &str) -> String {
+    assert!(FBX.contains(from), "{from}");
+    FBX.replacen(from, to, 1)
+}
+
+/// Where the binary part of a .glb begins.
+fn binary_of(glb: &[u8]) -> usize {
+    28 + u32::from_le_bytes([glb[12], glb[13], glb[14], glb[15]]) as usize
+}
+
+/// A .glb whose binary part is zeros.
+fn emptied(glb: &[u8]) -> Vec<u8> {
+    let (mut bytes, start) = (glb.to_vec(), binary_of(glb));
+    bytes[start..].fill(0);
+    bytes
+}
+
+/// The Draco strip with the range of its places, 2 m, as 40,000 km.
+fn far_draco() -> Vec<u8> {
+    let (mut bytes, start) = (DRACO.to_vec(), binary_of(DRACO));
+    let range = bytes[start..].windows(4).position(|w| w == 2f32.to_le_bytes()).expect("its range is there");
+    bytes[start + range..][..4].copy_from_slice(&4e7f32.to_le_bytes());
+    bytes
+}
+
 /// All of them.
 pub(crate) fn table(small: &str) -> Vec<Hostile> {
     let with = |from: &str, to: &str| {
@@ -54,6 +84,30 @@ pub(crate) fn table(small: &str) -> Vec<Hostile> {
     .replace(r#","JOINTS_0":2,"WEIGHTS_0":3"#, "")
     .replace(r#""children":[2]"#, &format!(r#""children":[2{more}]"#))
     .replace(r#""scale":[1,1,1]}]"#, &format!(r#""scale":[1,1,1]}}{}]"#, r#",{"mesh":0}"#.repeat(3000)));
+    // A clip that takes the root 2000 km away and back: 0, 0, 0; 2e6, 0, 0; 0, 0, 0.
+    let keys = "data:application/octet-stream;base64,AAAAAAAAAAAAAAAAACT0SQAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let far_clip = with(r#""channels":["#, r#""channels":[{"sampler":1,"target":{"node":1,"path":"translation"}},"#)
+        .replacen(r#""interpolation":"LINEAR"}"#, r#""interpolation":"LINEAR"},{"input":5,"output":7}"#, 1)
+        .replacen(r#"],"buffers":["#, r#",{"buffer":1,"byteOffset":0,"byteLength":36}],"buffers":["#, 1)
+        .replacen(
+            "],\n\"bufferViews\"",
+            ",{\"bufferView\":9,\"componentType\":5126,\"count\":3,\"type\":\"VEC3\"}],\n\"bufferViews\"",
+            1,
+        );
+    let far_clip = format!(r#"{},{{"byteLength":36,"uri":"{keys}"}}]}}"#, &far_clip[..far_clip.len() - 2]);
+    let extended = |json: &str, told: &str| format!(r#"{},"extensions":{{{told}}}}}"#, &json[..json.len() - 1]);
+    let human = |node: usize| {
+        format!(r#""VRMC_vrm":{{"specVersion":"1.0","humanoid":{{"humanBones":{{"hips":{{"node":{node}}}}}}}}}"#)
+    };
+    let springs = |joints: &str| format!(r#""VRMC_springBone":{{"springs":[{{"joints":[{joints}]}}]}}"#);
+    let far_collider = r#""VRMC_springBone":{"colliders":[{"node":1,"shape":{"sphere":{"offset":[0,3e6,0],"radius":1}}}],
+        "colliderGroups":[{"colliders":[0]}],"springs":[{"joints":[{"node":1},{"node":2}],"colliderGroups":[0]}]}"#;
+    let zeros = ["0"; 100_000].join(",");
+    let unfolding = format!(
+        r#""VRMC_springBone":{{"colliders":[{{"node":1,"shape":{{"sphere":{{"radius":0.1}}}}}}],"colliderGroups":[{{"colliders":[{zeros}]}}],
+        "springs":[{{"joints":[{{"node":1}},{{"node":2}}],"colliderGroups":[{zeros}]}}]}}"#
+    );
+    let motion = r#""VRMC_vrm_animation":{"humanoid":{"humanBones":{"hips":{"node":1},"spine":{"node":2}}}}"#;
     let classes = (0..30_000).map(|k| format!("<default class=\"c{k}\"/>")).collect::<String>();
     let large = format!("<geom name=\"{}\"/>", "x".repeat(1 << 20));
     let points = (0..20_000).map(|k| format!("{} {} {} ", k % 27, k / 27 % 27, k / 729)).collect::<String>();
@@ -99,6 +153,35 @@ pub(crate) fn table(small: &str) -> Vec<Hostile> {
         case("instances.gltf", instances, "file/size"),
         case("far.gltf", with(r#""translation":[0,1,0]"#, r#""translation":[0,2e6,0]"#), "file/number"),
         case("infinite.gltf", with(r#""translation":[0,1,0]"#, r#""translation":[0,1e309,0]"#), "file/json"),
+        case("far-clip.gltf", far_clip.clone(), "file/number"),
+        case("far-draco.glb", far_draco(), "file/number"),
+        case("zeros-draco.glb", emptied(DRACO), "file/compression"),
+        case("zeros-meshopt.glb", emptied(MESHOPT), "file/compression"),
+        case("cut-draco.glb", DRACO[..DRACO.len() - 100].to_vec(), "file/container"),
+        case("text.vrm", "this is no JSON", "file/json"),
+        case("far.vrm", with(r#""translation":[0,1,0]"#, r#""translation":[0,2e6,0]"#), "file/number"),
+        case("bones.vrm", extended(small, &human(99_999)), "file/vrm"),
+        case("springs.vrm", extended(small, &springs(r#"{"node":9999}"#)), "file/vrm"),
+        case("many-springs.vrm", extended(small, &springs(&[r#"{"node":2}"#; 300_000].join(","))), "file/vrm"),
+        // A hundred thousand times the same group of a hundred thousand times the same collider, by one spring.
+        case("colliders.vrm", extended(small, &unfolding), "file/vrm"),
+        case("far-collider.vrm", extended(small, far_collider), "file/number"),
+        case("text.vrma", "this is no JSON", "file/json"),
+        case("still.vrma", gltf(r#""nodes":[{}]"#), "file/clip"),
+        case("far.vrma", extended(&far_clip, motion), "file/number"),
+        case("text.fbx", "this is no FBX", "file/fbx"),
+        case(
+            "cut.fbx",
+            b"Kaydara FBX Binary  \0\x1a\0\xe8\x1c\0\0\xff\xff\xff\x7f\xff\xff\xff\x7f".to_vec(),
+            "file/fbx",
+        ),
+        case("deep.fbx", "; FBX 7.4.0 project file\n".to_owned() + &"a: {\n".repeat(100_000), "file/fbx"),
+        case("index.fbx", fbx("a: 0,1,-3", "a: 0,99999999,-3"), "file/fbx"),
+        case("nan.fbx", fbx("\"A\",0,100,0", "\"A\",0,nan,0"), "file/number"),
+        case("unit.fbx", fbx("\"Number\", \"\",1", "\"Number\", \"\",1e300"), "file/number"),
+        case("far.fbx", fbx("a: -50,0,20", "a: -2e9,0,20"), "file/number"),
+        // It stands as its skin was bound, and its clip begins 2000 km away.
+        case("far-clip.fbx", fbx("\"A\",0,100,0", "\"A\",0,2e8,0"), "file/number"),
         outside("key.gltf", uri(".ssh/id_rsa"), "file/read", "file/outside"),
         outside("up.gltf", uri("../../../../../../etc/hostname"), "file/outside", "file/outside"),
         outside("device.gltf", uri("/dev/zero"), "file/outside", "file/outside"),

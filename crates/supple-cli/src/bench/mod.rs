@@ -16,6 +16,7 @@ mod servo;
 mod skin;
 mod soak;
 mod stiffness;
+mod studio;
 mod together;
 mod trees;
 mod trial;
@@ -62,6 +63,8 @@ enum Name {
     Contacts(contacts::ContactsArgs),
     /// Every built-in scene and every character for minutes on end: gaps, energy, memory, rest
     Soak(soak::SoakArgs),
+    /// The page of the studio in a browser without a screen: first picture, cost of a picture, controls at first
+    Studio(studio::StudioArgs),
     /// The robot on its feet, every joint a servo, by stiffness
     Servo(servo::ServoArgs),
     /// Time per step of a worm in flesh, explicit and implicit [Kim 2008, table 2]
@@ -132,6 +135,7 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Loops(args)) => loops::run(args, terminal),
         Some(Name::Contacts(args)) => contacts::run(args, terminal),
         Some(Name::Soak(args)) => soak::run(args, terminal),
+        Some(Name::Studio(args)) => studio::run(args, terminal),
         Some(Name::Servo(args)) => servo::run(args, terminal),
         Some(Name::Worm(args)) => creatures::run("worm", args, terminal),
         Some(Name::Fish(args)) => creatures::run("fish", args, terminal),

@@ -205,7 +205,7 @@ fn open(case: &Case) -> Result<Option<Scene>, Error> {
         input.targets.fill(None);
     }
     if case.how == How::Limp {
-        let mut tones = Tones::new(&model, 0);
+        let mut tones = Tones::new(&model, model.bodies().len(), 0);
         tones.change(&model, &state, &Change::to(Tone::Limp, 0.0)).expect("every character can be limp");
         tones.direct(&model, &state, &[], &mut input);
     }
@@ -325,8 +325,8 @@ impl Energies<'_> {
 
     /// 0 for a run that ends with the first cycle.
     fn excess(&self) -> f64 {
-        let weight = self.scene.model.mass() * self.scene.input.gravity.length() * size(self.scene);
-        let stake = weight.max(self.most - self.least).max(f64::MIN_POSITIVE);
+        let stake = measure::energy_at_stake(&self.scene.model, &self.scene.input, size(self.scene));
+        let stake = stake.max(self.most - self.least);
         ((self.later - self.most) / stake).max(0.0)
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct RenderArgs {
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_value = "shapes")]
     layers: Vec<Layer>,
     #[command(flatten)]
+    states: crate::states::StateArgs,
+    #[command(flatten)]
     run: RunArgs,
     /// Print what was written as one JSON document
     #[arg(long)]
@@ -127,11 +129,13 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     let camera = args.camera.as_deref().map_or(Ok(Camera::default()), Camera::parse)?;
     let source = match crate::scenes::open_any(&args.scene, &args.files.with(&args.character)?)? {
         Opened::Scene(scene) => {
+            let scene = args.states.put(scene)?;
             let input = args.run.input(&scene)?;
             Source::Run(scene, Box::new(input))
         }
         Opened::Takes(scene, file, _) => {
             args.run.refuse_for_take()?;
+            args.states.refuse_for_take()?;
             Source::take(scene, file)?
         }
     };

@@ -93,9 +93,13 @@ impl Source {
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
                 bar.set_message(scene.name.clone());
+                let mut tones = scene.stated_tones();
                 sampler.offer(&state, &input);
                 while !sampler.is_done() {
                     scene.direct(state.time, &mut input);
+                    if let Some(tones) = &mut tones {
+                        tones.direct(model, &state, &[], &mut input);
+                    }
                     step(model, &input, &mut state, &mut work).map_err(|e| {
                         bar.finish_and_clear();
                         Error::step(&e, format_args!("{}, at {} s", scene.name, given(state.time)))

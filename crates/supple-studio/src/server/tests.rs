@@ -34,6 +34,17 @@ async fn every_data_route_needs_the_key() {
             }
         }
     }
+    // The key of a page does not help another site, whatever it asks and by which method.
+    for foreign in ["Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n", "Origin: http://127.0.0.1:1\r\n"]
+    {
+        let lines = format!("{bearer}{foreign}");
+        for path in routes.iter().map(String::as_str).chain(["/", "/guide", "/docs/guide/studio.html"]) {
+            for method in ["GET", "POST"] {
+                let said = ask(method, path, &lines).await;
+                assert!(said.starts_with("HTTP/1.1 403") && said.contains("studio/origin"), "{method} {path}: {said}");
+            }
+        }
+    }
     // With it they answer.
     for path in &routes {
         let said = [ask("GET", path, &bearer).await, ask("POST", path, &bearer).await];

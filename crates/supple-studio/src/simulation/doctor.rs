@@ -2,8 +2,8 @@
 
 use super::{Command, Opening, Refused, Simulation};
 use crate::protocol::{DoctorLine, FindingLine};
-use supple_assets::RigOptions;
 use supple_assets::doctor::{Finding, examine_figure, mended};
+use supple_assets::{MOST_MENDED, RigOptions, furnished};
 
 fn finding(f: &Finding) -> FindingLine<'_> {
     FindingLine { code: f.cause.code(), part: &f.part, what: &f.what, remedy: &f.remedy }
@@ -18,7 +18,8 @@ impl Simulation {
         let (scene, generation, commands) = (self.stage.scene.clone(), self.stage.generation, self.commands.clone());
         let rig = self.stage.dress.character.as_ref().map(|character| character.rig.clone());
         let look = move || {
-            let diagnosis = Box::new(examine_figure(&scene.model, &scene.input, rig.as_ref()));
+            let bare = scene.bare();
+            let diagnosis = Box::new(examine_figure(&bare.model, &bare.input, rig.as_ref()));
             if let Some(commands) = commands.upgrade() {
                 let _ = commands.blocking_send(Command::Examined { generation, diagnosis }); // the studio may have ended
             }
@@ -48,14 +49,20 @@ impl Simulation {
             let scale = Some(scale * character.scale());
             return self.change_rig(&RigOptions { scale, height: None, ..*character.options() });
         }
-        let old = &self.stage.scene;
+        let old = self.stage.scene.bare();
         let scene = mended(old, &diagnosis.findings).map_err(|e| ("studio/value", e.to_string()))?;
         let mut dress = self.stage.dress.clone();
         if scene.model.bodies().len() != old.model.bodies().len() {
             dress.meshes.clear();
         }
         let mut recipe = self.stage.recipe.clone();
+        if recipe.changes.mended >= MOST_MENDED {
+            let text = format!("{MOST_MENDED} times its remedies did not help: change the bones that it names");
+            return Err(("studio/value", text));
+        }
         recipe.changes.mended += 1;
-        self.open(Opening { scene, dress, recipe, takes: None }).map_err(|(_, text)| ("studio/value", text))
+        let mut things = self.stage.things.clone();
+        let scene = furnished(&scene, &mut things, &dress.cast).map_err(|text| ("studio/value", text))?;
+        self.open(Opening { scene, dress, recipe, takes: None, things }).map_err(|(_, text)| ("studio/value", text))
     }
 }

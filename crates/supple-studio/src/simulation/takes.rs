@@ -1,7 +1,8 @@
 //! What the simulation does with takes: going to a step, forking, removing, comparing, undoing, and the journal.
 
 use super::*;
-use crate::protocol::JournalLine;
+use crate::protocol::{AsideLine, JournalLine, TakeLine};
+use crate::variants::{Part, PartError, Variation};
 use std::time::SystemTime;
 
 /// Going to a step of a larger character shows the stored poses; what is needed to go on is computed when one goes on. Computing the steps
@@ -26,6 +27,19 @@ pub(super) fn why_stored(scene: &Scene, recipe: &Recipe, file: &TakeFile, build:
         });
     }
     (file.build != build).then(|| format!("it was recorded by another build ({})", file.build))
+}
+
+/// The takes of a stage, for the list.
+pub(super) fn takes_told(stage: &Stage) -> Vec<Option<TakeLine<'_>>> {
+    let takes = stage.timeline.takes().iter().map(|take| {
+        (!take.is_removed()).then(|| TakeLine {
+            name: &take.name,
+            parent: take.fork.map(|fork| fork.take),
+            first: take.first(),
+            end: take.end(),
+        })
+    });
+    takes.collect()
 }
 
 fn refused(error: &TakeError) -> Refused {
@@ -84,6 +98,43 @@ impl Simulation {
         let undo = history.undo_label().map(str::to_owned);
         let redo = history.redo_label().map(str::to_owned);
         (undo.or_else(|| self.earlier.last().map(|_| open(&self.stage))), redo.or_else(|| self.later.last().map(open)))
+    }
+
+    /// Takes of the same file before and after edits of its rig, the oldest first. Those without a step are none.
+    pub(super) fn aside_told(&self) -> Vec<AsideLine<'_>> {
+        let edit = |stage: &Stage| stage.begun_by.clone().unwrap_or_else(|| format!("open {}", stage.scene.name));
+        let is_same = |stage: &Stage| stage.recipe.file().is_some() && stage.recipe.file() == self.stage.recipe.file();
+        let recorded = |stage: &Stage| stage.timeline.takes().iter().any(|take| take.end() > 0);
+        let after = |k: usize| self.earlier.get(k + 1).unwrap_or(&self.stage);
+        let line = |stage: &'_ Stage, mark: String| (stage.sheet, mark, is_same(stage) && recorded(stage));
+        let earlier = self.earlier.iter().enumerate().map(|(k, stage)| {
+            let (sheet, mark, shown) = line(stage, format!("before {}", edit(after(k))));
+            (shown, AsideLine { sheet, mark, takes: takes_told(stage) })
+        });
+        let later = self.later.iter().rev().map(|stage| {
+            let (sheet, mark, shown) = line(stage, format!("after {}", edit(stage)));
+            (shown, AsideLine { sheet, mark, takes: takes_told(stage) })
+        });
+        earlier.chain(later).filter(|(shown, _)| *shown).map(|(_, line)| line).collect()
+    }
+
+    /// Goes back or on to the rig of another sheet, by undoing or doing again, and to the end of one of its takes.
+    pub(super) fn go_aside(&mut self, sheet: u32, take: usize) -> Result<(), Refused> {
+        let is = |stage: &Stage| stage.sheet == sheet;
+        let (back, on) = (self.earlier.iter().any(is), self.later.iter().any(is));
+        let meant = self.earlier.iter().chain(&self.later).find(|stage| is(stage));
+        let there = meant.and_then(|stage| stage.timeline.takes().get(take)).filter(|take| !take.is_removed());
+        let Some(end) = there.map(|take| take.end()) else {
+            return Err(("studio/take", format!("there is no take {take} of a rig {sheet}")));
+        };
+        while self.stage.sheet != sheet {
+            let (from, to) = if back { (&mut self.earlier, true) } else { (&mut self.later, false) };
+            let Some(next) = from.pop().filter(|_| back || on) else { break };
+            let now = self.exchange(next);
+            if to { self.later.push(now) } else { self.earlier.push(now) }
+        }
+        self.stage.seek(take, end)?;
+        Ok(())
     }
 
     pub(super) fn undo(&mut self) -> Result<(), Refused> {
@@ -341,6 +392,42 @@ impl Stage {
         self.take = self.timeline.fork(Fork { take: from.0, step: from.1 }, name, &self.now);
         self.recall_tones();
         Ok(Some(Begun { from, removed: Vec::new() }))
+    }
+
+    /// Does a part of a take again with something else in it: another take, which ends with that part.
+    pub(super) fn take_variant(
+        &mut self,
+        take: usize,
+        (from, to): (u64, u64),
+        variation: &Variation,
+    ) -> Result<(), Refused> {
+        self.check_take(take)?;
+        variation.check().map_err(|what| ("studio/value", what))?;
+        let scene = self.scene.clone();
+        let model = &scene.model;
+        let part = Part::read(model, &self.timeline, take, (from, to), &mut self.work).map_err(|e| match e {
+            PartError::Value(what) => ("studio/value", what),
+            PartError::Take(error) => refused(&error),
+        })?;
+        let mut done = Vec::with_capacity(part.steps());
+        part.run(model, variation, &mut self.work, |input, state| done.push((input.clone(), state.clone())))
+            .map_err(|error| ("studio/value", format!("this variant fails: {error}")))?;
+        let place = (self.take, self.now.step);
+        let shift = (variation.delay / part.begin.input.dt).round() as i64;
+        // What was marked in the part happens in the variant, too, so that playing on goes on from it.
+        let later = |step: u64| (step as i64 + shift).clamp(from as i64, to as i64) as u64;
+        let marks = self.timeline.marks(take).into_iter().filter(|(step, _)| (from..=to).contains(step));
+        let marks = marks.map(|(step, text)| (if step == from { from } else { later(step) }, text.to_owned()));
+        let marks: Vec<(u64, String)> = marks.collect();
+        let own = self.timeline.fork(Fork { take, step: from }, variation.name(), &part.begin);
+        for (input, state) in &done {
+            self.timeline.record(own, input, state);
+        }
+        self.timeline.set_marks(own, marks);
+        self.seek(own, to)?;
+        let begun = Some(Begun { from: place, removed: Vec::new() });
+        self.add_edit(Edit { label: variation.name(), take: own, begun, what: What::Pull });
+        Ok(())
     }
 
     fn check_take(&self, take: usize) -> Result<(), Refused> {

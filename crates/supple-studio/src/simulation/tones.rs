@@ -26,13 +26,26 @@ pub(crate) enum Event {
         blend: f64,
     },
     /// A clip is played from this place of it on.
-    Clip { clip: String, from: f64, speed: f64, again: bool, fade: f64 },
+    Clip {
+        clip: String,
+        from: f64,
+        speed: f64,
+        again: bool,
+        fade: f64,
+        /// Whose: 0 is the scene's own character, guests come after it.
+        #[serde(default, skip_serializing_if = "is_first")]
+        figure: usize,
+    },
     /// How blows are answered.
     Hits { impulse: f64, recovery: f64 },
     /// Blows are not answered any more.
     NoHits,
     /// A name for a moment.
     Marker { name: String },
+}
+
+fn is_first(figure: &usize) -> bool {
+    *figure == 0
 }
 
 fn refused(error: &ToneError) -> Refused {
@@ -85,27 +98,21 @@ impl Stage {
                 if name == "scene" && bodies.is_empty() {
                     return self.tones.give_back(state.time, *blend).map_err(|e| refused(&e));
                 }
-                let start = name == "start";
-                let tone = if start { Some(Tone::Posed) } else { Tone::named(name) }.ok_or_else(|| {
-                    let what = format!(
-                        "there is no state \"{name}\": give posed, start, follow, loose or limp; scene is for all bodies"
-                    );
-                    ("studio/value", what)
-                })?;
+                let named = tone::Change::named(name, Some(*blend), Some(*strength));
+                let change = named.map_err(|e| ("studio/value", format!("{e}; scene is for all bodies")))?;
                 let bodies = bodies.iter().map(|b| BodyId(*b)).collect();
-                let change = tone::Change { bodies, tone, start, strength: *strength, blend: *blend };
+                let change = tone::Change { bodies, ..change };
                 self.tones.change(&self.scene.model, state, &change).map_err(|e| refused(&e))
             }
-            Event::Clip { clip, from, speed, again, fade } => {
-                let motion = self.clip_named(clip)?;
+            Event::Clip { clip, from, speed, again, fade, figure } => {
+                let motion = self.clip_named(*figure, clip)?;
                 let play = Play { motion, begun: state.time, from: *from, speed: *speed, again: *again };
-                self.tones.play(play, state.time, *fade).map_err(|e| refused(&e))
+                self.tones.play_in(*figure, play, state.time, *fade).map_err(|e| refused(&e))
             }
             Event::Hits { impulse, recovery } => {
-                if !(impulse.is_finite() && *impulse > 0.0 && (0.0..=60.0).contains(recovery)) {
-                    return Err(("studio/value", "a blow needs an impulse above 0 N·s and up to 60 s".into()));
-                }
-                self.tones.hits = Some(Hits { impulse: *impulse, recovery: *recovery });
+                let hits = Hits { impulse: *impulse, recovery: *recovery };
+                hits.check().map_err(|e| ("studio/value", e.to_string()))?;
+                self.tones.hits = Some(hits);
                 Ok(())
             }
             Event::NoHits => {
@@ -121,11 +128,28 @@ impl Stage {
         }
     }
 
-    /// A clip of the file by its name.
-    pub(super) fn clip_named(&self, name: &str) -> Result<Arc<supple::Motion>, Refused> {
-        let clips = &self.dress.clips;
-        clips.iter().find(|clip| clip.name() == name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = clips.iter().map(|clip| clip.name()).collect();
+    /// By guest: who it is.
+    pub(super) fn players(&self) -> Vec<Arc<Player>> {
+        let named = |name: &str| self.things.iter().find(|told| told.is_character() && told.name == name);
+        let guests = self.scene.guests().iter();
+        guests.filter_map(|guest| self.dress.cast.get(&named(&guest.name)?.file).cloned()).collect()
+    }
+
+    /// A clip of a figure's file by its name, where the figure is.
+    pub(super) fn clip_named(&self, figure: usize, name: &str) -> Result<Arc<supple::Motion>, Refused> {
+        let guest = figure.checked_sub(1).map(|k| (self.scene.guests().get(k), self.players().get(k).cloned()));
+        let own = match &guest {
+            None => &self.dress.clips,
+            Some((Some(_), Some(player))) => &player.imported.clips,
+            Some(_) => return Err(no_figure(figure)),
+        };
+        let found = own.iter().find(|clip| clip.name() == name);
+        let placed = found.and_then(|clip| match &guest {
+            Some((Some(guest), _)) => guest.clip(clip),
+            _ => Some(clip.clone()),
+        });
+        placed.ok_or_else(|| {
+            let names: Vec<&str> = own.iter().map(|clip| clip.name()).collect();
             let remedy = if names.is_empty() {
                 "the scene has none".into()
             } else {
@@ -171,12 +195,12 @@ impl Stage {
     }
 
     /// What brings back the tones as they were, once steps were done with others.
-    fn way_back(&self, before: &supple::Tones, events: &[Event]) -> Vec<Event> {
+    pub(super) fn way_back(&self, before: &supple::Tones, events: &[Event]) -> Vec<Event> {
         let mut back = Vec::new();
         for event in events {
             match event {
                 Event::State { bodies, .. } => {
-                    let all = 0..self.scene.model.bodies().len() as u32;
+                    let all = 0..self.figure();
                     let meant: Vec<u32> = if bodies.is_empty() { all.collect() } else { bodies.clone() };
                     for tone in Tone::ALL {
                         let bodies: Vec<u32> =
@@ -187,12 +211,13 @@ impl Stage {
                         }
                     }
                 }
-                Event::Clip { .. } => back.extend(before.clip().map(|play| Event::Clip {
+                Event::Clip { figure, .. } => back.extend(before.clip_of(*figure).map(|play| Event::Clip {
                     clip: play.motion.name().to_owned(),
                     from: play.from,
                     speed: play.speed,
                     again: play.again,
                     fade: BACK,
+                    figure: *figure,
                 })),
                 Event::Hits { .. } | Event::NoHits => back.push(match before.hits {
                     Some(Hits { impulse, recovery }) => Event::Hits { impulse, recovery },
@@ -262,11 +287,18 @@ impl Stage {
         };
         let mut events = Vec::new();
         // Whoever follows for the first time follows the first clip.
-        if state == Tone::Follow.name()
-            && self.tones.clip().is_none()
-            && let Some(clip) = self.dress.clips.first()
-        {
-            events.push(play_event(clip, 0.0));
+        let players = self.players();
+        for figure in 0..=players.len() {
+            let is_meant = |b: &u32| self.tones.figure_of(BodyId(*b)) == Some(figure);
+            let meant = bodies.is_empty() || bodies.iter().any(is_meant);
+            let clips = figure.checked_sub(1).map_or(&self.dress.clips, |k| &players[k].imported.clips);
+            if state == Tone::Follow.name()
+                && meant
+                && self.tones.clip_of(figure).is_none()
+                && let Some(clip) = clips.first()
+            {
+                events.push(play_event(figure, clip, 0.0));
+            }
         }
         let label = format!("{state}{whose}");
         events.push(Event::State { bodies, state: state.to_owned(), strength, blend });
@@ -274,10 +306,10 @@ impl Stage {
     }
 
     /// Plays a clip in place of the present one, over a time; bodies that do not follow come to follow it.
-    pub(super) fn play_clip(&mut self, name: &str, fade: f64, at: Option<u64>) -> Result<(), Refused> {
-        let clip = self.clip_named(name)?;
-        let mut events = vec![play_event(&clip, fade)];
-        let bodies = 0..self.scene.model.bodies().len() as u32;
+    pub(super) fn play_clip(&mut self, figure: usize, name: &str, fade: f64, at: Option<u64>) -> Result<(), Refused> {
+        let clip = self.clip_named(figure, name)?;
+        let mut events = vec![play_event(figure, &clip, fade)];
+        let bodies = (0..self.figure()).filter(|b| self.tones.figure_of(BodyId(*b)) == Some(figure));
         let away: Vec<u32> = bodies.filter(|b| self.tones.tone(BodyId(*b)) != Tone::Follow).collect();
         if !away.is_empty() {
             let (state, blend) = (Tone::Follow.name().to_owned(), fade.max(BACK));
@@ -287,19 +319,22 @@ impl Stage {
     }
 
     /// Plays the present clip on at another speed, or with another ending.
-    pub(super) fn pace_clip(&mut self, speed: Option<f64>, again: Option<bool>) -> Result<(), Refused> {
-        let Some(play) = self.tones.clip() else {
+    pub(super) fn pace_clip(&mut self, figure: usize, speed: Option<f64>, again: Option<bool>) -> Result<(), Refused> {
+        if figure > self.scene.guests().len() {
+            return Err(no_figure(figure));
+        }
+        let Some(play) = self.tones.clip_of(figure) else {
             return Err(("studio/value", "no clip is being followed".into()));
         };
         let (speed, again) = (speed.unwrap_or(play.speed), again.unwrap_or(play.again));
         let Play { motion, from, .. } = play.going_on(self.now.state.time, speed, again);
-        let event = Event::Clip { clip: motion.name().to_owned(), from, speed, again, fade: 0.0 };
+        let event = Event::Clip { clip: motion.name().to_owned(), from, speed, again, fade: 0.0, figure };
         self.mark(&[event], None, "pace of the clip".into())
     }
 
     /// What the page is told of all this.
     pub(super) fn tones_told(&self) -> TonesTold {
-        let (time, bodies) = (self.now.state.time, 0..self.scene.model.bodies().len() as u32);
+        let (time, bodies) = (self.now.state.time, 0..self.figure());
         let of = |b: u32| {
             let body = BodyId(b);
             if self.tones.is_scripted(body) && self.tones.clip().is_none() {
@@ -312,16 +347,15 @@ impl Stage {
             bodies: bodies.clone().map(of).collect(),
             strengths: bodies.map(|b| self.tones.strength(BodyId(b))).collect(),
             carried: self.carried_now(time),
-            clip: self.tones.clip().map(|play| ClipTold {
-                name: play.motion.name().to_owned(),
-                begun: play.begun,
-                from: play.from,
-                speed: play.speed,
-                again: play.again,
-                seconds: play.motion.seconds(),
-            }),
+            clip: self.tones.clip().map(clip_told),
+            guest_clips: (1..=self.scene.guests().len()).map(|k| self.tones.clip_of(k).map(clip_told)).collect(),
             hits: self.tones.hits.map(|hits| [hits.impulse, hits.recovery]),
         }
+    }
+
+    /// How many bodies are no things: the first ones.
+    pub(super) fn figure(&self) -> u32 {
+        (self.scene.model.bodies().len() - self.scene.things()) as u32
     }
 
     /// The part of the character that something holds up.
@@ -336,19 +370,85 @@ impl Stage {
     }
 }
 
-fn play_event(clip: &Arc<supple::Motion>, fade: f64) -> Event {
+/// The changes of state that a scene has of its own, as marks of its first take.
+pub(super) fn scene_marks(scene: &Scene) -> Vec<(u64, String)> {
+    let supple::States { keys, hits } = scene.states();
+    let event = |change: &tone::Change| Event::State {
+        bodies: change.bodies.iter().map(|b| b.0).collect(),
+        state: if change.start { "start" } else { change.tone.name() }.to_owned(),
+        strength: change.strength,
+        blend: change.blend,
+    };
+    let step = |at: f64| (at / scene.input.dt).round() as u64;
+    let blows = hits.map(|Hits { impulse, recovery }| (0, Event::Hits { impulse, recovery }));
+    let mut marks: Vec<(u64, Event)> =
+        blows.into_iter().chain(keys.iter().map(|(at, change)| (step(*at), event(change)))).collect();
+    marks.sort_by_key(|(step, _)| *step);
+    marks.into_iter().map(|(step, event)| (step, json(&event))).collect()
+}
+
+/// The refusal of a figure that is not there.
+fn no_figure(figure: usize) -> Refused {
+    ("studio/value", format!("there is no character {figure} in the scene"))
+}
+
+fn play_event(figure: usize, clip: &Arc<supple::Motion>, fade: f64) -> Event {
     let Play { from, speed, again, .. } = Play::new(clip.clone(), 0.0);
-    Event::Clip { clip: clip.name().to_owned(), from, speed, again, fade }
+    Event::Clip { clip: clip.name().to_owned(), from, speed, again, fade, figure }
+}
+
+fn clip_told(play: &Play) -> ClipTold {
+    ClipTold {
+        name: play.motion.name().to_owned(),
+        begun: play.begun,
+        from: play.from,
+        speed: play.speed,
+        again: play.again,
+        seconds: play.motion.seconds(),
+    }
 }
 
 impl Simulation {
+    /// The character follows a motion that it took on from elsewhere, as one of its clips.
+    pub(super) fn take_motion(
+        &mut self,
+        generation: u32,
+        motion: String,
+        clip: Arc<supple::Motion>,
+    ) -> Result<(), (String, String)> {
+        if generation != self.stage.generation {
+            let text = "the scene was changed while the motion was read: drop it again";
+            return Err(("studio/busy".into(), text.into()));
+        }
+        let mut recipe = self.stage.recipe.clone();
+        if recipe.changes.motions.len() >= MOST_MOTIONS {
+            let text = format!("the character has taken on {MOST_MOTIONS} motions: open it again for others");
+            return Err(("studio/size".into(), text));
+        }
+        recipe.changes.motions.push(motion);
+        let clips = self.stage.dress.clips.iter().cloned().chain([clip.clone()]).collect();
+        self.begin_clip(&clip, recipe, clips).map_err(|(code, text)| (code.to_owned(), text))?;
+        self.stage.touch(ByHand::Rig);
+        self.publish_all();
+        Ok(())
+    }
+
     /// Begins the scene anew in the first pose of a clip, following it; what was open is brought back by undoing.
     pub(super) fn cut_to_clip(&mut self, name: &str) -> Result<(), Refused> {
-        let stage = &self.stage;
-        let clip = stage.clip_named(name)?;
+        let clip = self.stage.clip_named(0, name)?;
+        self.begin_clip(&clip, self.stage.recipe.clone(), self.stage.dress.clips.clone())
+    }
+
+    fn begin_clip(
+        &mut self,
+        clip: &Arc<supple::Motion>,
+        recipe: Recipe,
+        clips: Vec<Arc<supple::Motion>>,
+    ) -> Result<(), Refused> {
+        let (stage, name) = (&self.stage, clip.name());
         let (source, _) = supple_assets::split_clip(&stage.recipe.source);
         let (shown, _) = supple_assets::split_clip(&stage.scene.name);
-        let mut scene = (*stage.scene).clone();
+        let mut scene = stage.scene.bare().clone();
         scene.name = shown.to_owned();
         if stage.tones.clip().is_some() {
             scene.input.obstacles.clear(); // a floor that another clip lowered
@@ -357,14 +457,16 @@ impl Simulation {
             source: PathBuf::from(source),
             scene,
             links: Vec::new(),
-            clips: stage.dress.clips.clone(),
+            clips,
             meshes: stage.dress.meshes.clone(),
             notes: stage.dress.notes.clone(),
+            things: stage.things.clone(),
+            cast: stage.dress.cast.clone(),
         };
-        let Some(following) = imported.following(&clip) else {
+        let Some(following) = imported.following(clip) else {
             return Err(("studio/value", format!("the clip \"{name}\" has other bodies than the model")));
         };
-        let recipe = Recipe { source: format!("{source}#{}", clip.name()), ..stage.recipe.clone() };
+        let recipe = Recipe { source: format!("{source}#{name}"), ..recipe };
         let made = Made {
             recipe,
             imported: Imported { scene: following, ..imported },

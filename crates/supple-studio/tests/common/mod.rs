@@ -147,6 +147,12 @@ impl Client {
         }
     }
 
+    /// A frame of this moment: one is asked for, as the last may have gone by.
+    pub(crate) async fn frame_now(&mut self) -> Frame {
+        self.say(json!({"type": "pause"})).await;
+        self.frame().await
+    }
+
     /// The first frame for which this holds.
     pub(crate) async fn frame_where(&mut self, holds: impl Fn(&Frame) -> bool) -> Frame {
         let start = Instant::now();

@@ -3,7 +3,7 @@
 import * as THREE from "three";
 import type { GLTF } from "three/addons/loaders/GLTFLoader.js";
 import { toCreasedNormals } from "three/addons/utils/BufferGeometryUtils.js";
-import type { FileMessage, SceneMessage, SkinMessage } from "./protocol";
+import type { FileMessage, Frame3, Prop, SceneMessage, SkinMessage } from "./protocol";
 
 /** Edges of plain meshes are sharp from this angle on [rad]. */
 const CREASE = 0.7;
@@ -32,18 +32,19 @@ export class Character {
     message: SceneMessage,
     /** Whether materials and geometries are its own: those of a file are kept for the next scene of it. */
     private readonly owns: boolean,
+    /** Where the origin of its file lies. */
+    origin: Frame3 = { position: [0, 0, 0], rotation: [0, 0, 0, 1] },
   ) {
     const one = new THREE.Vector3(1, 1, 1);
-    this.fromRest = message.bodies.map(({ rest }) => {
-      const place = new THREE.Vector3(...rest.position);
-      return new THREE.Matrix4().compose(place, new THREE.Quaternion(...rest.rotation), one).invert();
-    });
+    const matrix = (at: Frame3) => new THREE.Matrix4().compose(new THREE.Vector3(...at.position), new THREE.Quaternion(...at.rotation), one);
+    const place = matrix(origin);
+    this.fromRest = message.bodies.map(({ rest }) => matrix(rest).invert().multiply(place));
     this.moved = message.bodies.map(() => new THREE.Matrix4());
   }
 
   /** The character of a file. */
-  static async ofFile(message: SceneMessage, file: FileMessage, gltf: GLTF): Promise<Character> {
-    const character = new Character(message, false);
+  static async ofFile(message: SceneMessage, file: FileMessage, gltf: GLTF, origin?: Frame3): Promise<Character> {
+    const character = new Character(message, false, origin);
     const scene = gltf.scene;
     scene.updateMatrixWorld(true);
     const nodes = await Promise.all(file.carried_by.map((body, node) => (body === null ? null : gltf.parser.getDependency("node", node))));
@@ -57,6 +58,14 @@ export class Character {
     });
     character.group.add(scene);
     return character;
+  }
+
+  /** A thing of a file, which one body carries. */
+  static async ofProp(message: SceneMessage, { body, file, centre, scale }: Prop, gltf: GLTF): Promise<Character> {
+    const prop = await Character.ofFile(message, file, gltf);
+    const [x, y, z] = centre;
+    prop.fromRest[body] = new THREE.Matrix4().makeScale(...scale).multiply(new THREE.Matrix4().makeTranslation(-x, -y, -z));
+    return prop;
   }
 
   /** Meshes without a file of their own: each vertex goes with its four bodies, by weight. */
@@ -123,10 +132,12 @@ export class Character {
   }
 
   /** Lowest point and height of what is drawn, and how much longer than at rest its edges are, at most; edges below a part of the height are left out. */
-  measure(): { lowest: number; height: number; stretch: number } {
+  measure(): { lowest: number; height: number; stretch: number; middle: number[] } {
     let [lowest, highest, stretch] = [Infinity, -Infinity, 1];
+    const box = new THREE.Box3();
     const [now, before] = [this.places(), this.atRest(() => this.places())];
     for (const places of now) {
+      box.union(new THREE.Box3().setFromArray(places));
       for (let k = 1; k < places.length; k += 3) {
         lowest = Math.min(lowest, places[k]!);
         highest = Math.max(highest, places[k]!);
@@ -142,7 +153,7 @@ export class Character {
         if (rest > 0.01 * (highest - lowest)) stretch = Math.max(stretch, length(now[m]!, a, b) / rest);
       }
     });
-    return { lowest, height: highest - lowest, stretch };
+    return { lowest, height: highest - lowest, stretch, middle: box.getCenter(new THREE.Vector3()).toArray() };
   }
 
   dispose(): void {

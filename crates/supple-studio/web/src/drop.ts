@@ -1,8 +1,9 @@
 // Files dropped anywhere on the page: one that is opened, and with a .gltf the files that it names.
 
-const OPENED = /\.(take|glb|gltf|vrm|fbx)$/i;
+const OPENED = /\.(take|glb|gltf|vrm|fbx|bvh|vrma)$/i;
 
-export function acceptFiles(open: (file: File) => void, refuse: (words: string) => void): void {
+/** What is dropped on the clips is a motion. */
+export function acceptFiles(open: (file: File, as: "scene" | "motion") => void, refuse: (words: string) => void): void {
   const veil = document.getElementById("veil") as HTMLElement;
   const show = (on: boolean) => (veil.hidden = !on);
   document.addEventListener("dragover", (event) => {
@@ -16,8 +17,9 @@ export function acceptFiles(open: (file: File) => void, refuse: (words: string) 
     event.preventDefault();
     show(false);
     const files = [...(event.dataTransfer?.files ?? [])];
+    const as = event.target instanceof Element && event.target.closest("#clips") ? "motion" : "scene";
     chosen(files).then(
-      (file) => file && open(file),
+      (file) => file && open(file, as),
       (error: Error) => refuse(error.message),
     );
   });
@@ -29,7 +31,7 @@ export async function chosen(files: File[]): Promise<File | null> {
   const [file, ...others] = files.filter((file) => OPENED.test(file.name));
   if (!file) {
     throw new Error(
-      `${files[0].name} cannot be opened: drop a character (.glb, .vrm, .fbx, or .gltf together with its files) or a .take file, which Save writes.`,
+      `${files[0].name} cannot be opened: drop a character (.glb, .vrm, .fbx, or .gltf together with its files), a motion for the present one (.bvh, .vrma), or a .take file, which Save writes.`,
     );
   }
   if (others.length > 0) throw new Error(`${file.name} and ${others[0].name} were dropped together: drop one character or .take file at a time.`);

@@ -33,6 +33,8 @@ interface Solid {
 
 export class Figure {
   readonly group = new THREE.Group();
+  /** Things that were put into the scene: drawn whatever else is. */
+  readonly things = new THREE.Group();
   readonly ghosts = new THREE.Group();
   /** world_from_body, sixteen numbers a body. */
   readonly worlds: Float32Array;
@@ -58,19 +60,26 @@ export class Figure {
       cuboid: new THREE.BoxGeometry(1, 1, 1),
       cylinder: new THREE.CylinderGeometry(1, 1, 1, around).rotateZ(-Math.PI / 2),
     };
-    const plans = new Map<THREE.BufferGeometry, { body: number; local: THREE.Matrix4 }[]>();
+    type Plans = Map<THREE.BufferGeometry, { body: number; local: THREE.Matrix4 }[]>;
+    const [plans, apart]: [Plans, Plans] = [new Map(), new Map()];
+    const first = count - message.thing_bodies;
+    const props = new Set(message.props.map(({ body }) => body));
     const add = (geometry: THREE.BufferGeometry, body: number, local: THREE.Matrix4) => {
-      const list = plans.get(geometry) ?? [];
+      // What has a file is drawn as that has it.
+      const meant = body < first || props.has(body) ? plans : apart;
+      const list = meant.get(geometry) ?? [];
       list.push({ body, local });
-      plans.set(geometry, list);
+      meant.set(geometry, list);
     };
     const boxes = roundedBoxes(message);
     message.bodies.forEach((body, index) => {
-      for (const shape of body.shapes) place(shape, units, boxes, (geometry, local) => add(geometry, index, local));
+      // Boxes from the shelf have sharp edges, as they touch.
+      const rounded = index < first ? boxes : new Map();
+      for (const shape of body.shapes) place(shape, units, rounded, (geometry, local) => add(geometry, index, local));
     });
 
     const tracked = new Set(message.trackers.map((tracker) => tracker.body));
-    for (const [geometry, plan] of plans) {
+    for (const [geometry, plan] of [...plans, ...apart]) {
       const material = new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0 });
       const mesh = new THREE.InstancedMesh(geometry, material, plan.length);
       mesh.castShadow = mesh.receiveShadow = true;
@@ -90,7 +99,7 @@ export class Figure {
       });
       this.solids.push(solid);
       this.bodyOf.set(mesh, solid.parts);
-      this.group.add(mesh);
+      (plan[0]!.body < first || props.has(plan[0]!.body) ? this.group : this.things).add(mesh);
       this.ghosts.add(ghost);
     }
   }
@@ -160,7 +169,7 @@ export class Figure {
 
   /** The first body a ray meets, and where; whether its shapes are drawn or not, for they lie inside what is. */
   pick(ray: THREE.Raycaster): { body: number; point: THREE.Vector3 } | null {
-    for (const hit of ray.intersectObjects(this.group.children, false)) {
+    for (const hit of ray.intersectObjects([...this.group.children, ...this.things.children], false)) {
       const part = this.bodyOf.get(hit.object)?.[hit.instanceId ?? -1];
       if (part) return { body: part.body, point: hit.point };
     }
@@ -189,7 +198,7 @@ export class Figure {
     for (const { mesh, parts } of this.solids) {
       mesh.geometry.computeBoundingBox();
       for (const part of parts) {
-        if (body !== null && part.body !== body) continue;
+        if (body === null ? part.body >= this.message.bodies.length - this.message.thing_bodies : part.body !== body) continue;
         local.fromArray(part.local).premultiply(worldOf(part.body));
         box.union(one.copy(mesh.geometry.boundingBox!).applyMatrix4(local));
       }
@@ -249,7 +258,7 @@ function place(
 /** Boxes with rounded edges by their size, unless there are too many sizes. */
 function roundedBoxes(message: SceneMessage): Map<string, THREE.BufferGeometry> {
   const boxes = new Map<string, THREE.BufferGeometry>();
-  for (const shape of message.bodies.flatMap((body) => body.shapes)) {
+  for (const shape of message.bodies.slice(0, message.bodies.length - message.thing_bodies).flatMap((body) => body.shapes)) {
     if (shape.shape !== "cuboid" || boxes.has(String(shape.size))) continue;
     if (boxes.size === ROUNDED_SIZES) return new Map();
     boxes.set(String(shape.size), new RoundedBoxGeometry(...shape.size, 4, 0.42 * Math.min(...shape.size)));

@@ -144,7 +144,7 @@ function bones(message: SceneMessage): Segment[] {
 }
 
 /** How long to draw the marks of a joint: half its distance from the child's centre of mass. */
-function markSize(joint: Joint): number {
+export function markSize(joint: Joint): number {
   return Math.max(0.6 * point(joint.child_frame.position).length(), 1e-3);
 }
 

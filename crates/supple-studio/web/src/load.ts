@@ -5,12 +5,13 @@ import type { WebGLRenderer } from "three";
 import { GLTFLoader, type GLTF } from "three/addons/loaders/GLTFLoader.js";
 import type { FileMessage } from "./protocol";
 
-/** The last file that was read: a changed bone makes the scene anew, but not its file. */
-let last: { key: string; read: Promise<GLTF> } | null = null;
+/** By place in the scene, the last file that was read: a changed bone makes the scene anew, but not its file. */
+const last: { key: string; read: Promise<GLTF> }[] = [];
 
-export function readFile(file: FileMessage, renderer: WebGLRenderer): Promise<GLTF> {
-  if (last?.key !== file.key) last = { key: file.key, read: read(file, renderer) };
-  return last.read;
+/** The file of the character at a place of the scene: 0 is its own, guests come after it. Each has nodes of its own. */
+export function readFile(file: FileMessage, renderer: WebGLRenderer, place = 0): Promise<GLTF> {
+  if (last[place]?.key !== file.key) last[place] = { key: file.key, read: read(file, renderer) };
+  return last[place]!.read;
 }
 
 async function read({ key, name }: FileMessage, renderer: WebGLRenderer): Promise<GLTF> {

@@ -6,7 +6,9 @@ import { Cones, floorOf, Obstacles } from "./contacts";
 import { Direct } from "./direct";
 import { Figure } from "./figure";
 import { FleshView } from "./flesh";
+import { Gizmos } from "./gizmos";
 import { frontOf } from "./front";
+import { Gallery } from "./gallery";
 import { Heat } from "./heat";
 import { Instruments } from "./instruments";
 import { Lines } from "./lines";
@@ -18,11 +20,14 @@ import { Panel, type Layer } from "./panel";
 import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type FileMessage, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
 import { planeAxis, Pull } from "./pull";
+import { Sheet } from "./sheet";
 import { SoftView } from "./soft";
 import { States } from "./states";
 import { MOVING_ROOM, Stage, type View } from "./stage";
 import { Takes } from "./takes";
 import { Touch, type Tool } from "./touch";
+import { Things } from "./things";
+import { Timeline } from "./timeline";
 import { Twins } from "./twins";
 
 // `?noaa` and `?noshadow` make the picture cheaper, for machines that draw without a graphics card; so does `?noroom`, which has a plain sky for the light of
@@ -38,9 +43,14 @@ const troubleLabel = document.getElementById("trouble") as HTMLElement;
 let scene: SceneMessage | null = null;
 let status: StatusMessage | null = null;
 let latest: MovingFrame | null = null;
+/** The frame of another step before it. */
+let before: MovingFrame | null = null;
 let fresh = false;
 let figure: Figure | null = null;
 let character: Character | null = null;
+/** Characters beside it, and after them things of files, as they are drawn. */
+let guests: Character[] = [];
+let seenGuests = 0;
 /** Its file is on its way. */
 let loading = false;
 let flesh: FleshView | null = null;
@@ -57,6 +67,8 @@ let marked: number | null = null;
 let weight = 1;
 let frames = 0;
 const cost = { script: 0, draw: 0 };
+/** When the first picture with all there is to draw was done, after the call of the page [ms]. */
+let firstPicture: number | null = null;
 let offline = false;
 let greeted = false;
 /** The run waits for the first picture. */
@@ -90,6 +102,8 @@ const link: Link = new Link({
     status = message;
     panel.setStatus(message);
     takes.setStatus(message);
+    timeline.setStatus(message);
+    sheet.setStatus(message);
     direct.setStatus(message);
     states.setStatus(message);
     greet(message);
@@ -97,8 +111,10 @@ const link: Link = new Link({
   },
   frame(frame) {
     if (frame.generation !== scene?.generation) return;
+    if (latest && latest.step !== frame.step) before = latest.generation === frame.generation && latest.poses.length === frame.poses.length ? latest : null;
     latest = panel.frame = frame;
     instruments.add(frame);
+    timeline.add(frame);
     fresh = true;
   },
   error: (message) => panel.notify(message.message, "error"),
@@ -115,7 +131,11 @@ const link: Link = new Link({
 });
 
 const panel: Panel = new Panel({
-  send: (message) => link.send(message),
+  send(message) {
+    // Whoever pauses before the first picture means it.
+    if ("type" in message && (message.type === "play" || message.type === "pause")) waits = false;
+    link.send(message);
+  },
   layer(layer, visible) {
     layers[layer] = visible;
     applyLayers();
@@ -123,6 +143,7 @@ const panel: Panel = new Panel({
   chosen() {
     direct.showBone();
     states.show();
+    things.choose();
     fresh = true;
   },
   frame: () => frameChosen(),
@@ -162,6 +183,57 @@ const states: States = new States({
   limb: () => panel.limb(),
 });
 
+const things: Things = new Things(canvas, stage, {
+  send: (message) => link.send(message),
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
+  chosen: () => panel.chosen,
+  clip: () => status?.tones.clip?.name ?? null,
+  box: () => boxNow(null),
+  hit: (ray) => figure?.pick(ray)?.point ?? null,
+});
+
+const timeline: Timeline = new Timeline(stage, {
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
+  chosen: () => panel.chosen,
+});
+
+// Before the camera and the pulls, so that a handle takes the mouse first.
+const gizmos: Gizmos = new Gizmos(canvas, stage, {
+  send: (message) => link.send(message),
+  chosen: () => panel.chosen,
+  shown: () => ({ limits: layers.limits, shapes: layers.shapes }),
+  worldOf: (body) => figure!.worldOf(body),
+  tell(text, x, y) {
+    label.hidden = text === null;
+    if (text === null) return;
+    label.textContent = text;
+    label.style.left = `${x}px`;
+    label.style.top = `${y}px`;
+  },
+});
+stage.scene.add(gizmos.group);
+
+const sheet: Sheet = new Sheet(stage, {
+  send: (message) => link.send(message),
+  notify: (text, level) => panel.notify(text, level),
+  frame: () => latest,
+  range: () => timeline.range,
+  pose(poses) {
+    if (!figure || !latest) return;
+    figure.move(poses ? { ...latest, poses } : latest);
+    for (const drawn of [character, ...guests]) drawn?.move(figure.worlds);
+  },
+});
+
+const gallery: Gallery = new Gallery({
+  send: (message) => link.send(message),
+  scene: () => scene,
+  status: () => status,
+  frame: () => latest,
+});
+
 const touch: Touch = new Touch(canvas, stage, {
   send: (message) => link.send(message),
   strength: () => panel.strength,
@@ -174,7 +246,12 @@ const pull: Pull = new Pull(canvas, stage, {
   turns: () => status !== null && (status.settings.pose || status.settings.control.mode !== "off"),
   turnsAbout: (body) => scene && planeAxis(scene, body),
   release: () => link.send({ type: "release", pointer: 0 }),
-  ready: () => !touch.active && (layers.shapes || (layers.skin && (flesh !== null || (character?.present ?? false)))),
+  ready: () => !touch.active && !things.busy && ((scene?.thing_bodies ?? 0) > 0 || layers.shapes || (layers.skin && (flesh !== null || (character?.present ?? false)))),
+  speed(body) {
+    if (!latest || !before || latest.time <= before.time) return 0;
+    const [a, b] = [before.poses, latest.poses].map((poses) => new THREE.Vector3().fromArray(poses, 7 * body));
+    return a!.distanceTo(b!) / (latest.time - before.time);
+  },
   choose(body) {
     hintDone();
     panel.choose(body);
@@ -276,7 +353,10 @@ function setScene(message: SceneMessage): void {
     return;
   }
   // A changed bone makes the scene anew: one goes on looking from where one looks.
-  const same = message.bones.length > 0 && scene?.name === message.name;
+  const furnished = message.things.length + (scene?.things.length ?? 0) > 0;
+  const same = scene?.name === message.name && (message.bones.length > 0 || furnished);
+  // Nor does it change its clothes when a thing is put beside it.
+  const dressed = same && !loading && furnished && JSON.stringify([message.file, message.bones]) === JSON.stringify([scene!.file, scene!.bones]);
   scene = message;
   latest = null;
   hovered = null;
@@ -286,7 +366,7 @@ function setScene(message: SceneMessage): void {
   touch.surface = null;
   figure?.dispose();
   lines?.dispose();
-  if (figure) stage.scene.remove(figure.group, figure.ghosts);
+  if (figure) stage.scene.remove(figure.group, figure.things, figure.ghosts);
   if (lines) stage.scene.remove(lines.group);
   if (overlay) stage.scene.remove(overlay.group);
   overlay?.dispose();
@@ -296,7 +376,7 @@ function setScene(message: SceneMessage): void {
   held.clear();
   steered = null;
   figure = new Figure(message);
-  wear(message.file ? null : Character.ofMeshes(message));
+  if (!dressed || !message.file) wear(message.file ? null : Character.ofMeshes(message));
   if (flesh) stage.scene.remove(flesh.group);
   if (soft) stage.scene.remove(soft.group);
   soft?.dispose();
@@ -309,11 +389,11 @@ function setScene(message: SceneMessage): void {
     touch.surface = flesh.surface;
   }
   const covered = new Set(message.skin?.proxies.map(({ body }) => body));
-  showShapes(!message.file && !character?.present && !message.bodies.every((_, body) => covered.has(body)));
+  if (!dressed) showShapes(!message.file && !character?.present && !message.bodies.every((_, body) => covered.has(body)));
   lines = new Lines(message);
   pull.figure = figure;
-  stage.scene.add(figure.group, figure.ghosts, lines.group);
-  weight = 9.81 * message.bodies.reduce((sum, body) => sum + body.mass, 0);
+  stage.scene.add(figure.group, figure.things, figure.ghosts, lines.group);
+  weight = 9.81 * message.bodies.slice(0, message.bodies.length - message.thing_bodies).reduce((sum, body) => sum + body.mass, 0);
   obstacles = new Obstacles(message, 0.5 * figure.startBox().getSize(new THREE.Vector3()).length());
   stage.scene.add(obstacles.group);
   if (!same) fit();
@@ -338,8 +418,48 @@ function setScene(message: SceneMessage): void {
   direct.setScene(message);
   panel.setScene(message);
   states.setScene(message);
+  things.setScene(message);
+  gallery.setScene();
+  timeline.setScene(message);
+  sheet.setScene(message);
+  gizmos.setScene(message);
   applyLayers();
-  if (message.file) void dress(message, message.file, same);
+  if (message.file && !dressed) void dress(message, message.file, same);
+  void dressGuests(message);
+}
+
+/** Draws the files of the characters beside the scene's own, once they are read. */
+async function dressGuests(message: SceneMessage): Promise<void> {
+  const drawn: Character[] = [];
+  for (const [k, guest] of message.guests.entries()) {
+    try {
+      if (guest.file) drawn.push(await Character.ofFile(message, guest.file, await readFile(guest.file, stage.renderer, k + 1), guest.place));
+    } catch (error) {
+      panel.notify(`${guest.file?.name} cannot be drawn as it is (${String(error)}).`, "error");
+    }
+    if (message !== scene) return; // another scene was opened meanwhile
+  }
+  const characters = drawn.length;
+  for (const [k, prop] of message.props.entries()) {
+    try {
+      drawn.push(await Character.ofProp(message, prop, await readFile(prop.file, stage.renderer, message.guests.length + k + 1)));
+    } catch (error) {
+      panel.notify(`${prop.file.name} cannot be drawn as it is (${String(error)}).`, "error");
+    }
+    if (message !== scene) return;
+  }
+  for (const guest of guests) {
+    stage.scene.remove(guest.group);
+    guest.dispose();
+  }
+  const more = characters > seenGuests;
+  seenGuests = characters;
+  guests = drawn;
+  for (const guest of guests) stage.scene.add(guest.group);
+  applyLayers();
+  // Who comes in is seen, unless one looks at a limb.
+  if (!more || !latest || !figure || panel.chosen !== null) return;
+  stage.frame(boxNow(null), false);
 }
 
 /** Camera, light and ground for what there is to see. */
@@ -407,6 +527,7 @@ function applyLayers(): void {
   if (!figure || !lines) return;
   // A file's own mesh is not drawn again where it became soft skin.
   if (character) character.group.visible = layers.skin && !soft;
+  for (const guest of guests) guest.group.visible = layers.skin;
   soft?.show(layers);
   twins.show(layers.twin);
   flesh?.show(layers);
@@ -437,10 +558,10 @@ function show(frame: MovingFrame): void {
   obstacles?.move(frame);
   const meant = pull.active?.body ?? hovered ?? panel.chosen;
   figure.highlight(meant);
-  character?.light(meant);
+  for (const drawn of [character, ...guests]) drawn?.light(meant);
   const trouble = instruments.trouble(frame);
   figure.colour(frame, heat(), trouble?.body ?? null);
-  character?.move(figure.worlds);
+  for (const drawn of [character, ...guests]) drawn?.move(figure.worlds);
   const nodes = soft ? soft.carry(frame, layers.cage || layers.strain) : frame.nodes;
   flesh?.move(nodes, layers.strain ? heats!.strain : null);
   const number = vertexHeat();
@@ -458,6 +579,7 @@ function show(frame: MovingFrame): void {
 
 /** Where the character is now; of one that is nothing but flesh, where that is. */
 function boxNow(body: number | null): THREE.Box3 {
+  if (latest) figure!.move(latest); // it may be too new to have been drawn
   const box = figure!.boxNow(body);
   if (flesh && body === null) box.union(flesh.boxNow());
   return box;
@@ -628,6 +750,10 @@ function tick(): void {
   takes.tick();
   states.tick();
   direct.tick();
+  gallery.tick();
+  timeline.tick();
+  if (latest && figure) gizmos.tick();
+  sheet.tick();
   showPull();
   showTrouble();
   twins.tick(toScreen);
@@ -637,6 +763,7 @@ function tick(): void {
     frames++;
     if (waits && latest && !loading && status?.playing) link.send({ type: "play" });
     waits &&= !latest || loading;
+    if (scene && latest && !loading) firstPicture ??= performance.now();
     cost.script = scripted - start;
     cost.draw = performance.now() - scripted;
   }
@@ -662,6 +789,9 @@ window.supple = {
   get frames() {
     return frames;
   },
+  get firstPicture() {
+    return firstPicture;
+  },
   /** Whether all there is to draw is there: a file takes a moment. */
   get ready() {
     return scene !== null && !loading;
@@ -677,6 +807,18 @@ window.supple = {
   /** Contacts whose cones are drawn, and how many of them slide. */
   get cones() {
     return cones.shown;
+  },
+  /** What is shown along the slider of time, and of other moments. */
+  get timeline() {
+    return { ...timeline.shown, ...timeline.range };
+  },
+  /** Handles on the chosen bone. */
+  get gizmos() {
+    return gizmos.shown;
+  },
+  /** What is computed and drawn of the contact sheet. */
+  get sheet() {
+    return sheet.state;
   },
   /** How many marks of each kind are drawn. */
   get marks() {
@@ -745,14 +887,17 @@ window.supple = {
     const mean = lights.reduce((a, b) => a + b, 0) / lights.length;
     return { mean, deviation: Math.sqrt(lights.reduce((a, b) => a + (b - mean) ** 2, 0) / lights.length) };
   },
-  /** How many vertices of the drawn character are lit. */
+  /** How many vertices of the drawn characters are lit. */
   get lit() {
-    return character?.litVertices ?? 0;
+    return [character, ...guests].reduce((sum, drawn) => sum + (drawn?.litVertices ?? 0), 0);
   },
+  /** What the drawn characters beside the scene's own measure. */
+  guests: () => guests.map((guest) => ({ ...guest.measure(), meshes: guest.meshes.length })),
   /** Where the camera is, where it looks and what it sees. */
   get camera() {
     const { position, fov, aspect, near, far } = stage.camera;
     return { position: position.toArray(), target: stage.controls.target.toArray(), fov, aspect, near, far };
   },
+  send: (message: object) => link.send(message),
   bodyOf: (name: string) => scene?.bodies.findIndex((body) => body.name === name) ?? -1,
 };

@@ -418,6 +418,17 @@ export class Panel {
       const bone = this.boneOf(this.chosen);
       if (bone) this.events.send({ type: "bone", bone: bone.name, change: values });
     };
+    for (const key of ["mass", "height", "scale"] as const) {
+      const field = input(`rig-${key}`);
+      field.addEventListener("change", () => {
+        const asked = { ...this.scene?.rig?.asked };
+        // Height and scale stand for each other; an empty field asks for nothing.
+        if (key !== "mass") delete asked[key === "height" ? "scale" : "height"];
+        if (Number.isFinite(field.valueAsNumber)) asked[key] = field.valueAsNumber;
+        else delete asked[key];
+        this.events.send({ type: "rig", options: asked });
+      });
+    }
     for (const key of ["mass", "sag", "settle", "strength"]) {
       const field = input(`bone-${key}`);
       field.addEventListener("change", () => {
@@ -440,6 +451,12 @@ export class Panel {
   }
 
   private showBone(): void {
+    const rig = this.scene?.rig;
+    element("rig").hidden = !rig;
+    for (const key of ["mass", "height", "scale"] as const) {
+      const field = input(`rig-${key}`);
+      if (rig && document.activeElement !== field) field.value = String(Number(rig[key].toPrecision(4)));
+    }
     element("bone").hidden = !this.scene?.bones.length;
     element("save-rig").hidden = !this.scene?.bones.length;
     const bone = this.boneOf(this.chosen);
@@ -462,7 +479,7 @@ export class Panel {
       file: "Joint of the file's own physics",
       scene: "Limits as given",
     };
-    element("bone-from").textContent = [limits[bone.joint_from], bone.joint && bone.spring_from === "file" ? "spring of the file" : ""]
+    element("bone-from").textContent = [limits[bone.joint_from], bone.joint && bone.spring_from === "file" ? "spring of the file" : "", bone.sways ? "sways on its own spring" : ""]
       .filter(Boolean)
       .join("; ");
   }
@@ -557,16 +574,60 @@ export class Panel {
         void keep(link.href, (words) => this.notify(words, "error"));
       });
     }
+    const motion = input("add-motion");
+    motion.addEventListener("change", async () => {
+      const [found] = [...(motion.files ?? [])];
+      motion.value = "";
+      if (found) await this.load(found, "motion");
+    });
     acceptFiles(
-      (dropped) => void this.load(dropped),
+      (dropped, as) => void this.load(dropped, as),
       (words) => this.notify(words, "error"),
     );
   }
 
-  private async load(file: File): Promise<void> {
+  /** A character or takes; a motion for the present character, by its ending or where it was dropped. */
+  private async load(file: File, as: "scene" | "motion" = "scene"): Promise<void> {
     const name = file.name.replace(/[^\x20-\x7e]/g, "_");
+    if (as === "motion" || /\.(bvh|vrma)$/i.test(name)) return this.loadMotion(file, name, null);
     const answer = await fetch("take", { method: "POST", body: file, headers: { "x-file-name": name } });
     if (!answer.ok) this.notify(`${file.name}: ${await reasonOf(answer)}`, "error");
+  }
+
+  /** The motion of a file as a clip of the present character; of several the user chooses one. */
+  private async loadMotion(file: File, name: string, clip: string | null): Promise<void> {
+    const headers: Record<string, string> = { "x-file-name": name };
+    if (clip !== null) headers["x-clip"] = clip;
+    const answer = await fetch("motion", { method: "POST", body: file, headers });
+    if (answer.ok) return;
+    const reason = await reasonOf(answer);
+    const clips = clip === null ? /FILE#CLIP: (.+?)(?: \[[a-z/]+\])?$/.exec(reason)?.[1]?.split(", ") : undefined;
+    if (!clips) return this.notify(`${file.name}: ${reason}`, "error");
+    const chosen = await this.ask(`${file.name} has several clips. Which one?`, clips);
+    if (chosen !== null) await this.loadMotion(file, name, clips[chosen]!);
+  }
+
+  /** Asks with a button for each answer; null when it is closed. */
+  private ask(question: string, answers: string[]): Promise<number | null> {
+    const dialog = element<HTMLDialogElement>("ask");
+    element("ask-question").textContent = question;
+    return new Promise((resolve) => {
+      let given: number | null = null;
+      element("ask-answers").replaceChildren(
+        ...answers.map((text, k) => {
+          const made = document.createElement("button");
+          made.type = "button";
+          made.textContent = text;
+          made.addEventListener("click", () => {
+            given = k;
+            dialog.close();
+          });
+          return made;
+        }),
+      );
+      dialog.addEventListener("close", () => resolve(given), { once: true });
+      dialog.showModal();
+    });
   }
 
   private layerChanged(box: HTMLInputElement): void {
@@ -607,6 +668,7 @@ export class Panel {
       h: () => input("hold").click(),
       l: () => this.events.letGo(),
       m: () => element("add-mark").click(),
+      j: () => element("cannon").click(),
       i: () => element("instruments-button").click(),
       k: () => element("add-key").click(),
       n: () => this.chooseNext(1),

@@ -55,6 +55,15 @@ export interface SceneMessage {
   notes: { code: string; part: string; text: string }[];
   /** By body: the bone of a character, with what may be changed of it; empty when the scene is none. */
   bones: Bone[];
+  /** The whole character, if the scene is one. */
+  rig: RigLine | null;
+  /** Things that were put into it, and how many bodies, the last, are such. */
+  things: Thing[];
+  thing_bodies: number;
+  /** Characters that were put into it; their bodies come before those of things. */
+  guests: Guest[];
+  /** Things of files. */
+  props: Prop[];
   /** Clips of the file; one that repeats ends as it begins. */
   clips: { name: string; seconds: number; repeats: boolean }[];
   /** Takes of a scene: the first is its own motion. */
@@ -62,6 +71,52 @@ export interface SceneMessage {
   solvers: { name: string; summary: string }[];
   /** Names of the stages that `MovingFrame.stages` times. */
   stages: string[];
+}
+
+/** Something put into the scene: its middle, or the middle of where it stands [m], mass in kg. */
+export interface Thing {
+  name: string;
+  kind: string;
+  position: [number, number, number];
+  rotation: [number, number, number, number];
+  size: [number, number, number];
+  mass: number;
+  friction: number;
+  /** The bone that carries it, and where on it. */
+  held?: { by: string; position: number[]; rotation: number[] };
+  /** Of a character: its file, none for the scene's own once more; its clip and its state at the start. */
+  file?: string;
+  clip?: string;
+  state?: string;
+}
+
+/** A thing of a file: what of the file lies in the middle of its body, and how many times as large it is. */
+export interface Prop {
+  name: string;
+  body: number;
+  file: FileMessage;
+  centre: [number, number, number];
+  scale: [number, number, number];
+}
+
+/** A character beside the scene's own: its bodies, and where the origin of its file lies. */
+export interface Guest {
+  name: string;
+  first: number;
+  count: number;
+  place: Frame3;
+  file: FileMessage | null;
+  clips: { name: string; seconds: number; repeats: boolean }[];
+}
+
+/** A clip that is followed: at time `begun` it shows its place `from`. */
+export interface PlayedClip {
+  name: string;
+  begun: number;
+  from: number;
+  speed: number;
+  again: boolean;
+  seconds: number;
 }
 
 /** A file at `file/KEY/NAME`, with what it names beside it. */
@@ -87,6 +142,23 @@ export interface Bone {
   range: [number, number] | null;
   swing: [number, number] | null;
   twist: [number, number] | null;
+  /** Hair, a tail or the like: it hangs on a spring of its own in every state. */
+  sways: boolean;
+}
+
+/** Takes of a rig before or after an edit. */
+export interface AsideLine {
+  sheet: number;
+  mark: string;
+  takes: ({ name: string; parent: number | null; first: number; end: number } | null)[];
+}
+
+/** Of a whole character: kg, m, metres a unit of its file; and what was asked for. */
+export interface RigLine {
+  mass: number;
+  height: number;
+  scale: number;
+  asked: { mass?: number; height?: number; scale?: number };
 }
 
 export interface SkinMessage {
@@ -273,7 +345,9 @@ export interface StatusMessage {
     strengths: number[];
     /** The part of the mass that is held up from outside. */
     carried: number;
-    clip: { name: string; begun: number; from: number; speed: number; again: boolean; seconds: number } | null;
+    clip: PlayedClip | null;
+    /** By guest. */
+    guest_clips: (PlayedClip | null)[];
     /** Impulse [N·s] and recovery [s]. */
     hits: [number, number] | null;
   };
@@ -285,6 +359,7 @@ export interface StatusMessage {
   /** By index; null where one was removed. */
   takes: (TakeLine | null)[];
   /** The take that is shown beside the present one. */
+  aside: AsideLine[];
   compare: number | null;
   /** Why the takes are shown as stored and not computed again. */
   stored: string | null;

@@ -16,6 +16,8 @@ export interface PullEvents {
   /** Whether the mouse pulls bodies: something of them is drawn, and it holds no other tool. */
   ready(): boolean;
   hover(body: number | null, x: number, y: number): void;
+  /** How fast a body is [m/s]. */
+  speed(body: number): number;
   choose(body: number): void;
 }
 
@@ -34,6 +36,9 @@ interface Held {
   at: [number, number];
 }
 
+/** A hand is so late [s]: what moved this far since is still hit, up to so many pixels. */
+const LATE = 0.12;
+const NEAR = 24;
 /** With Shift a pixel of the mouse turns by this angle [rad]. */
 const TURN = 0.008;
 
@@ -97,17 +102,34 @@ export class Pull {
     this.stage.controls.enabled = true;
   }
 
-  private aim(event: PointerEvent): void {
+  private aim({ clientX, clientY }: { clientX: number; clientY: number }): void {
     const box = this.canvas.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * 2 - 1;
-    const y = 1 - ((event.clientY - box.top) / box.height) * 2;
+    const x = ((clientX - box.left) / box.width) * 2 - 1;
+    const y = 1 - ((clientY - box.top) / box.height) * 2;
     this.ray.setFromCamera(new THREE.Vector2(x, y), this.stage.camera);
+  }
+
+  /** What is under the mouse, or was there a moment ago: a fast limb beside it. */
+  private under({ clientX, clientY }: PointerEvent): { body: number; point: THREE.Vector3 } | null {
+    this.aim({ clientX, clientY });
+    const hit = this.figure!.pick(this.ray);
+    if (hit) return hit;
+    const { camera } = this.stage;
+    const pixels = this.canvas.clientHeight / (2 * Math.tan(THREE.MathUtils.degToRad(0.5 * camera.fov)));
+    for (let far = 8; far <= NEAR; far += 8) {
+      for (let k = 0; k < 8; k++) {
+        const [right, down] = [far * Math.cos((k * Math.PI) / 4), far * Math.sin((k * Math.PI) / 4)];
+        this.aim({ clientX: clientX + right, clientY: clientY + down });
+        const near = this.figure!.pick(this.ray);
+        if (near && (this.events.speed(near.body) * LATE * pixels) / camera.position.distanceTo(near.point) >= far) return near;
+      }
+    }
+    return null;
   }
 
   private press(event: PointerEvent): void {
     if (event.button !== 0 || this.held || !this.figure || !this.events.ready()) return;
-    this.aim(event);
-    const hit = this.figure.pick(this.ray);
+    const hit = this.under(event);
     if (!hit) return;
     event.stopImmediatePropagation();
     this.canvas.focus();

@@ -158,6 +158,13 @@ export class Stage {
     return { width, height, data };
   }
 
+  /** Draws the scene as it is at once, for whoever looks at the canvas before it is drawn again. */
+  photograph(): HTMLCanvasElement {
+    this.renderer.render(this.scene, this.camera);
+    this.touch();
+    return this.renderer.domElement;
+  }
+
   /** While pictures follow one another too slowly, they have fewer pixels. */
   private measure(now: number): void {
     const { pace } = this;
@@ -274,6 +281,7 @@ export class Stage {
 
   /** Sees a box whole, from where one looks now. A limb is seen with what is around it. */
   frame(box: THREE.Box3, limb: boolean): void {
+    if (!(box.getSize(new THREE.Vector3()).length() > 0)) return; // there is nothing to be seen
     const way = this.camera.position.clone().sub(this.controls.target).normalize();
     const to = this.placeAlong(way, box.getCenter(new THREE.Vector3()), cornersOf(box), limb ? LIMB_ROOM : ROOM);
     // A finger does not fill the picture: one sees where it belongs.

@@ -1,6 +1,6 @@
 // The clip that the character follows, how it holds itself, and the marks on the slider of time.
 
-import type { Mark, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import type { Mark, MovingFrame, PlayedClip, SceneMessage, StatusMessage } from "./protocol";
 
 export interface StatesEvents {
   send(message: object): void;
@@ -34,6 +34,8 @@ export class States {
   private scene: SceneMessage | null = null;
   private status: StatusMessage | null = null;
   private shownMarks = "";
+  /** Whose clips the menu lists. */
+  private listed = "";
   private readonly buttons = [...document.querySelectorAll<HTMLButtonElement>("[data-state]")];
 
   constructor(private readonly events: StatesEvents) {
@@ -42,10 +44,10 @@ export class States {
     element("state-of").addEventListener("change", () => this.show());
     const clip = element<HTMLSelectElement>("clip");
     clip.addEventListener("change", () => this.choose(clip.value));
-    input("clip-again").addEventListener("change", () => events.send({ type: "clip", again: input("clip-again").checked }));
+    input("clip-again").addEventListener("change", () => events.send({ type: "clip", again: input("clip-again").checked, figure: this.figure() }));
     input("clip-speed").addEventListener("change", () => {
       const speed = input("clip-speed").valueAsNumber;
-      if (Number.isFinite(speed)) events.send({ type: "clip", speed });
+      if (Number.isFinite(speed)) events.send({ type: "clip", speed, figure: this.figure() });
     });
     for (const id of ["hits", "hit-impulse", "hit-recovery"]) input(id).addEventListener("change", () => this.setHits());
     input("state-strength").addEventListener("input", () => {
@@ -60,8 +62,36 @@ export class States {
 
   setScene(scene: SceneMessage): void {
     this.scene = scene;
-    element("clips").hidden = scene.clips.length === 0;
-    const options = scene.clips.map((clip) => new Option(`${clip.name} · ${clip.seconds.toFixed(1)} s`, clip.name));
+    element("add-motion-label").hidden = !scene.rig;
+    this.listed = "";
+    this.listClips();
+  }
+
+  /** Whose state and clip the panel shows: the character that the chosen limb is of. */
+  private figure(): number {
+    const chosen = this.events.chosen();
+    if (chosen === null || !this.scene) return 0;
+    return 1 + this.scene.guests.findIndex(({ first, count }) => chosen >= first && chosen < first + count);
+  }
+
+  private clips(): SceneMessage["clips"] {
+    const figure = this.figure();
+    return (figure === 0 ? this.scene?.clips : this.scene?.guests[figure - 1]?.clips) ?? [];
+  }
+
+  private played(): PlayedClip | null {
+    const figure = this.figure();
+    const tones = this.status?.tones;
+    return (figure === 0 ? tones?.clip : tones?.guest_clips[figure - 1]) ?? null;
+  }
+
+  private listClips(): void {
+    const clips = this.clips();
+    const key = JSON.stringify([this.scene?.generation, this.figure()]);
+    if (key === this.listed) return;
+    this.listed = key;
+    element("clips").hidden = clips.length === 0 && !this.scene?.rig;
+    const options = clips.map((clip) => new Option(`${clip.name} · ${clip.seconds.toFixed(1)} s`, clip.name));
     element("clip").replaceChildren(new Option("none", ""), ...options);
   }
 
@@ -77,21 +107,32 @@ export class States {
   }
 
   private carryBack(): void {
-    if (this.status?.tones.clip) return this.ask("follow", CARRY);
+    if (this.played()) return this.ask("follow", CARRY);
     // A character of a file has springs to every bone; a built-in scene has its own script.
     this.ask(this.isCharacter() ? "start" : "scene", CARRY);
   }
 
   private isCharacter(): boolean {
-    return (this.scene?.bones.length ?? 0) > 0;
+    return (this.scene?.bones.length ?? 0) > 0 || this.figure() > 0;
   }
 
   /** The bodies that the buttons mean; none: all. */
   private bodies(): number[] {
     const chosen = this.events.chosen();
     const of = element<HTMLSelectElement>("state-of").value;
-    if (chosen === null || of === "all") return [];
-    return of === "limb" ? this.events.limb() : [chosen];
+    const figure = this.status?.tones.bodies.length ?? 0; // things have no state
+    if (chosen === null || chosen >= figure) return [];
+    // Of several characters the one that is chosen is meant.
+    if (of === "all") return this.scene?.guests.length ? this.own() : [];
+    return of === "limb" ? this.events.limb().filter((body) => body < figure) : [chosen];
+  }
+
+  /** The bodies of the character that is meant. */
+  private own(): number[] {
+    const guests = this.scene?.guests ?? [];
+    const guest = guests[this.figure() - 1];
+    const [first, count] = guest ? [guest.first, guest.count] : [0, guests[0]?.first ?? this.status?.tones.bodies.length ?? 0];
+    return Array.from({ length: count }, (_, k) => first + k);
   }
 
   /** The state that all meant bodies are in; null when they differ. */
@@ -103,7 +144,7 @@ export class States {
   }
 
   private change(state: State): void {
-    if (state === "follow" && !this.status?.tones.clip && !this.scene?.clips.length) {
+    if (state === "follow" && !this.played() && this.clips().length === 0) {
       return this.events.notify("This scene has no clip to follow.", "info");
     }
     if (state === "posed" && !this.isCharacter()) return this.ask("scene", CARRY, []);
@@ -132,9 +173,10 @@ export class States {
   /** A clip from the menu. What follows one already goes over to it; anything else begins in its first pose. */
   private choose(name: string): void {
     if (!name) return;
-    const follows = this.status?.tones.bodies.every((state) => state === "follow");
+    const figure = this.figure();
+    const follows = this.own().every((body) => this.status?.tones.bodies[body] === "follow");
     const fade = input("clip-fade").valueAsNumber;
-    if (follows) this.events.send({ type: "clip", clip: name, fade: Number.isFinite(fade) ? fade : 0.3 });
+    if (follows || figure > 0) this.events.send({ type: "clip", clip: name, fade: Number.isFinite(fade) ? fade : 0.3, figure });
     else this.events.send({ type: "clip", clip: name });
   }
 
@@ -148,13 +190,15 @@ export class States {
     const { status, scene } = this;
     if (!status || !scene) return;
     const { tones } = status;
+    this.listClips();
+    const clip = this.played();
     const chosen = this.events.chosen();
     element("state-whose").hidden = chosen === null;
     const state = this.now();
     for (const button of this.buttons) {
       const own = button.dataset.state === "posed" ? state === "posed" || state === "scene" : button.dataset.state === state;
       button.setAttribute("aria-pressed", String(own));
-      if (button.dataset.state === "follow") button.disabled = !tones.clip && scene.clips.length === 0;
+      if (button.dataset.state === "follow") button.disabled = !clip && this.clips().length === 0;
     }
     const carried = Math.round(100 * tones.carried);
     const told = state === "scene" && this.isCharacter() ? "posed" : state;
@@ -162,10 +206,10 @@ export class States {
     const share = carried > 0 && carried < 100 ? ` ${carried} % of it is carried.` : "";
     element("state-words").textContent = words + share;
     element("state-start").hidden = !this.isCharacter();
-    element<HTMLSelectElement>("clip").value = tones.clip?.name ?? "";
-    input("clip-again").disabled = input("clip-speed").disabled = tones.clip === null;
-    input("clip-again").checked = tones.clip?.again ?? false;
-    if (document.activeElement !== input("clip-speed")) input("clip-speed").value = String(tones.clip?.speed ?? 1);
+    element<HTMLSelectElement>("clip").value = clip?.name ?? "";
+    input("clip-again").disabled = input("clip-speed").disabled = clip === null;
+    input("clip-again").checked = clip?.again ?? false;
+    if (document.activeElement !== input("clip-speed")) input("clip-speed").value = String(clip?.speed ?? 1);
     input("hits").checked = tones.hits !== null;
     this.showMarks(status.marks);
   }

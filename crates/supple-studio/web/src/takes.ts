@@ -2,7 +2,7 @@
 
 import { CURVE_COLOURS, drawCurves } from "./curves";
 import { figure } from "./plots";
-import type { Comparison, Curve, JournalLine, MovingFrame, StatusMessage } from "./protocol";
+import type { AsideLine, Comparison, Curve, JournalLine, MovingFrame, StatusMessage } from "./protocol";
 
 export interface TakesEvents {
   send(message: object): void;
@@ -136,13 +136,36 @@ export class Takes {
   }
 
   private showTree(status: StatusMessage): void {
-    const key = JSON.stringify([status.takes, status.take, status.compare]);
+    const key = JSON.stringify([status.takes, status.take, status.compare, status.aside]);
     if (key === this.shownTree) return;
     this.shownTree = key;
     const active = document.activeElement;
     const focused = active instanceof HTMLElement ? active.dataset.key : undefined;
-    element("takes").replaceChildren(this.branch(status, null));
+    element("takes").replaceChildren(...this.aside(status.aside), this.branch(status, null));
     if (focused) document.querySelector<HTMLElement>(`[data-key="${focused}"]`)?.focus();
+  }
+
+  /** Takes of the rig before and after edits, each marked with its edit. */
+  private aside(lines: AsideLine[]): HTMLElement[] {
+    return lines.map((line) => {
+      const items = document.createElement("ul");
+      items.className = "aside";
+      const mark = document.createElement("li");
+      mark.className = "faint";
+      mark.textContent = `${line.mark}:`;
+      items.append(mark);
+      line.takes.forEach((take, k) => {
+        if (!take) return;
+        const item = document.createElement("li");
+        const go = button(take.name, `Go to the end of ${take.name}, ${line.mark}`, () => {
+          this.events.send({ type: "aside", sheet: line.sheet, take: k });
+        });
+        go.dataset.aside = `${line.sheet}-${k}`;
+        item.append(go);
+        items.append(item);
+      });
+      return items;
+    });
   }
 
   /** The takes that left one, with those that left them. */

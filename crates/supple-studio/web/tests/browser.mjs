@@ -4,6 +4,7 @@
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -15,11 +16,11 @@ export const binary = process.env.SUPPLE ?? built;
 /** By host, the addresses that studios printed, with their keys. */
 const printed = new Map();
 
-/** Starts `supple view SCENE` at a free port; without a journal, unless a folder for it is given. `address` is without the key, which `visit` adds. */
+/** Starts `supple view SCENE`, or `supple view`, at a free port; without a journal, unless a folder for it is given. `address` is without the key, which `visit` adds. */
 export async function serve(scene, journal = null, words = []) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: build it with cargo build --release, or set SUPPLE`);
   const keep = journal ? ["--journal", journal] : ["--no-journal"];
-  const call = ["view", scene, "--no-open", "--port", "0", ...keep, ...words];
+  const call = ["view", ...(scene === null ? [] : [scene]), "--no-open", "--port", "0", ...keep, ...words];
   const child = spawn(binary, call, { stdio: ["ignore", "pipe", "inherit"] });
   const line = await new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`supple ended with ${code}`)));
@@ -103,4 +104,30 @@ export async function placeOf(page, name) {
 /** Waits until something holds in the page. */
 export function until(page, holds, argument) {
   return page.waitForFunction(holds, argument, { timeout: PATIENCE, polling: 50 });
+}
+
+/** The folder of models made by others, and why tests that read it are skipped; in CI none may be. */
+export const assets = process.env.SUPPLE_ASSETS;
+export const skip = assets ? false : "SUPPLE_ASSETS names no folder";
+if (skip && process.env.SUPPLE_REQUIRE_ASSETS) throw new Error(skip);
+
+/** A studio with a scene, and a browser with its page, ready; paused when that is asked for. `close` ends all of it. */
+export async function open(scene, { paused = false } = {}) {
+  const studio = await serve(scene);
+  const browser = await browse();
+  const page = await visit(browser, `${studio.address}?noaa&noshadow`);
+  await until(page, () => window.supple.ready);
+  if (paused) {
+    await page.locator("#view").focus();
+    if (await page.evaluate(() => window.supple.status.playing)) await page.keyboard.press(" ");
+    await until(page, () => !window.supple.frame.playing);
+  }
+  const close = async () => {
+    await browser.close();
+    studio.stop();
+  };
+  const shot = async (name) => {
+    if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, name) });
+  };
+  return { studio, browser, page, close, shot };
 }

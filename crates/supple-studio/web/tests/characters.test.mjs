@@ -53,6 +53,71 @@ const skin = async () => {
   return page.evaluate(() => window.supple.skin());
 };
 
+test("a motion of another file becomes a clip of the character that is open", { skip }, async () => {
+  await drop(join(folder, "RiggedFigure.glb"));
+  const send = (path, target) =>
+    page.evaluate(
+      ([name, bytes, target]) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0))], name));
+        const event = new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true });
+        (target ? document.querySelector(target) : document).dispatchEvent(event);
+      },
+      [basename(path), readFileSync(path).toString("base64"), target],
+    );
+  await send(join(folder, "../bvh/cmu_02_01.bvh"), null);
+  await until(page, () => window.supple.scene.clips.some((clip) => clip.name === "cmu_02_01") && window.supple.frame?.step > 60);
+  const bodies = await page.evaluate(() => window.supple.scene.bodies.length);
+  const tones = await page.evaluate(() => window.supple.status.tones);
+  assert.equal(tones.clip.name, "cmu_02_01");
+  assert.ok(tones.bodies.length === bodies && tones.bodies.every((tone) => tone === "follow"));
+  // A character dropped on the clips gives its motion; of several the user says which.
+  await send(join(folder, "mannequiny.glb"), "#clips");
+  await page.getByRole("button", { name: "run_root.001", exact: true }).click();
+  await until(page, () => window.supple.status.tones.clip?.name === "run_root.001");
+  assert.equal(await page.evaluate(() => window.supple.scene.bodies.length), bodies, "the character is still the same");
+  // The question which clip comes with status 400, which the browser writes down as a problem.
+  assert.deepEqual(page.problems.splice(0).filter((text) => !/400/.test(text)), []);
+});
+
+test("a character shows twelve controls at most before anything is unfolded", { skip }, async () => {
+  const fresh = await visit(browser, `${studio.address}?noaa&noshadow`, { folded: true });
+  await until(fresh, () => window.supple.ready && document.querySelector("#clip").checkVisibility());
+  const controls = await fresh.evaluate(() => {
+    const all = document.querySelectorAll(".panel :is(button, input, select, a[href], label.button)");
+    const own = [...all].filter((e) => !e.closest("#takes")); // of which there are as many as were made
+    return own.filter((e) => e.checkVisibility() && e.type !== "file").map((e) => e.id || e.textContent.trim());
+  });
+  assert.ok(controls.length > 5 && controls.length <= 12, `${controls.length}: ${controls}`);
+  await fresh.close();
+});
+
+test("mass, height and scale are fields; takes of the rig before stay in the list", { skip }, async () => {
+  await drop(join(folder, "CesiumMan.glb"));
+  const rig = () => page.evaluate(() => window.supple.scene.rig);
+  const fill = async (id, value) => {
+    await page.locator(`#${id}`).evaluate((field, value) => {
+      field.value = value;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }, value);
+  };
+  const before = await rig();
+  await fill("rig-height", "0.75");
+  await until(page, () => Math.abs(window.supple.scene.rig.height - 0.75) < 1e-6);
+  const half = await rig();
+  assert.ok(Math.abs(half.scale / before.scale - 0.75 / before.height) < 1e-6);
+  await fill("rig-mass", "20");
+  await until(page, () => Math.abs(window.supple.scene.rig.mass - 20) < 1e-6);
+  assert.ok(Math.abs((await rig()).height - 0.75) < 1e-6, "what was asked before is still asked");
+  await fill("rig-height", "");
+  await until(page, (height) => Math.abs(window.supple.scene.rig.height - height) < 1e-6, before.height);
+  const marks = await page.locator("#takes .aside .faint").allTextContents();
+  assert.ok(marks.length > 0 && marks.every((mark) => mark.startsWith("before change of mass or size")), marks.join());
+  await page.locator("#takes .aside button").first().click();
+  await until(page, (mass) => Math.abs(window.supple.scene.rig.mass - mass) < 1e-6, before.mass);
+  assert.match((await page.locator("#takes .aside .faint").allTextContents()).join(), /after change of mass or size/);
+});
+
 test("a dropped character is drawn, stands and is not torn", { skip }, async () => {
   await drop(join(folder, "CesiumMan.glb"));
   const { height, stretch } = await skin();

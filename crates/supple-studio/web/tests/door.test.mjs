@@ -1,7 +1,7 @@
 // Who gets in: the person with the printed address, and nobody else; and what counts as saved.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -187,4 +187,24 @@ test("a whole one does, and leaves nothing behind", async () => {
   await until(page, () => !window.supple.status.unsaved);
   assert.equal(await studio.interrupt(), 0);
   assert.deepEqual(kept(), []);
+});
+
+test("a journal that cannot be written is told for as long as that lasts", async () => {
+  const folder = join(journals, "folder");
+  studio = await serve("pendulum", folder);
+  page = await visit(await context.newPage(), `${studio.address}?noaa&noshadow`);
+  const trouble = page.locator("#journal-trouble");
+  assert.equal(await trouble.isVisible(), false);
+  // A file lies where the folder was: nothing can be written there.
+  rmSync(folder, { recursive: true });
+  writeFileSync(folder, "");
+  await page.locator("#take-name").fill("mine");
+  await page.keyboard.press("Enter");
+  await trouble.waitFor({ state: "visible" });
+  assert.match(await trouble.textContent(), /The journal cannot be written: .*Save what you want to keep/);
+  await page.locator(".notice.error", { hasText: "keeps trying" }).waitFor();
+  rmSync(folder);
+  await trouble.waitFor({ state: "hidden" });
+  assert.equal(readdirSync(folder).filter((name) => name.endsWith(".journal")).length, 1);
+  assert.equal(await studio.interrupt(), 0);
 });

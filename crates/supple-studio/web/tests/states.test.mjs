@@ -3,24 +3,15 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browse, drawn, serve, steps, until, visit } from "./browser.mjs";
+import { assets, drawn, open, skip, steps, until } from "./browser.mjs";
 
-const assets = process.env.SUPPLE_ASSETS;
-const skip = assets ? false : "SUPPLE_ASSETS names no folder";
-if (skip && process.env.SUPPLE_REQUIRE_ASSETS) throw new Error(skip);
-
-let browser, studio, page;
+let opened, page;
 before(async () => {
   if (skip) return;
-  studio = await serve(join(assets, "gltf/platformer-robot.glb"));
-  browser = await browse();
-  page = await visit(browser, `${studio.address}?noaa&noshadow`);
-  await until(page, () => window.supple.ready);
+  opened = await open(join(assets, "gltf/platformer-robot.glb"));
+  page = opened.page;
 });
-after(async () => {
-  await browser?.close();
-  studio?.stop();
-});
+after(() => opened?.close());
 
 const all = (state) => until(page, (state) => window.supple.status.tones.bodies.every((own) => own === state), state);
 /** The mean height of the bodies [m]. */

@@ -171,6 +171,11 @@ impl ContactWork {
         &self.contacts
     }
 
+    /// Forgets the contacts of the last search.
+    pub(crate) fn clear(&mut self) {
+        self.contacts.clear();
+    }
+
     /// Leaves out the contacts of bodies that stay where they are, told by body; none is told when all move.
     pub(crate) fn leave_out(&mut self, held: &[bool]) {
         if held.is_empty() {

@@ -4,7 +4,7 @@ use crate::flesh::SurfaceMesh;
 use glam::DVec3;
 use std::collections::BTreeMap;
 
-/// More samples than this are a slip of the pen.
+/// More samples than this are taken for a mistake.
 const MOST_SAMPLES: f64 = 2e7;
 /// Rounds in which vertices are spread along the surface.
 const ROUNDS: usize = 12;

@@ -43,7 +43,7 @@ pub struct Lattice {
     pub split: Split,
 }
 
-/// More boxes than this are a slip of the pen.
+/// More boxes than this are taken for a mistake.
 const MOST_CELLS: f64 = 2e7;
 
 impl Lattice {

@@ -17,6 +17,16 @@ impl Fnv {
         }
     }
 
+    /// Goes on from a hash.
+    pub(crate) const fn from(hash: u64) -> Fnv {
+        Fnv(hash)
+    }
+
+    /// Adds a whole number at once, not byte by byte: faster, another hash.
+    pub(crate) fn word(&mut self, x: u64) {
+        self.0 = (self.0 ^ x).wrapping_mul(0x100000001b3).rotate_left(23);
+    }
+
     /// Adds a whole number.
     pub(crate) fn u64(&mut self, x: u64) {
         self.bytes(&x.to_le_bytes());

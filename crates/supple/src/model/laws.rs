@@ -333,6 +333,11 @@ impl Limits {
         self.law(range, self.slide_stiffness, self.slide_damping, width)
     }
 
+    /// Whether any coordinate has a soft limit.
+    pub(crate) fn has_law(&self) -> bool {
+        !self.are_hard() && (self.angle.is_some() || self.swing.is_some() || self.slide.is_some())
+    }
+
     fn law(&self, range: Range, stiffness: f64, damping: f64, width: f64) -> Option<Limit> {
         (!self.are_hard()).then_some(Limit::new(range, stiffness, damping, width))
     }

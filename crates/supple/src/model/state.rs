@@ -77,6 +77,19 @@ impl NodeState {
     }
 }
 
+/// How long a body has been at rest, for bodies that may sleep ([`Input::sleep`](crate::Input)).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rest {
+    /// \[s\]
+    pub seconds: f64,
+    /// The largest squares of its speed in the first and the second half of the time that it takes to fall asleep \[m²/s²\].
+    pub early: f64,
+    /// See `early`.
+    pub late: f64,
+    /// A hash of what the input asked of it and, once it may sleep, of where it is: it wakes when that changes.
+    pub asked: u64,
+}
+
 /// Everything needed to continue a run.
 #[derive(Debug, PartialEq)]
 pub struct State {
@@ -94,6 +107,8 @@ pub struct State {
     pub contacts: Vec<ContactMemory>,
     /// The free nodes of the flesh or the vertices of the skin, in their order; empty without either.
     pub nodes: Vec<NodeState>,
+    /// By body, how long it has been at rest; empty where bodies do not sleep.
+    pub rest: Vec<Rest>,
 }
 
 /// What a contact must remember from step to step: where a solver starts from.
@@ -109,7 +124,7 @@ pub struct ContactMemory {
 
 impl Clone for State {
     fn clone(&self) -> State {
-        let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = self;
+        let State { time, last_dt, remembers, bodies, joints, contacts, nodes, rest } = self;
         State {
             time: *time,
             last_dt: *last_dt,
@@ -118,17 +133,19 @@ impl Clone for State {
             joints: joints.clone(),
             contacts: contacts.clone(),
             nodes: nodes.clone(),
+            rest: rest.clone(),
         }
     }
 
     /// Keeps the room of all lists: saving a state in a step allocates nothing.
     fn clone_from(&mut self, other: &State) {
-        let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = other;
+        let State { time, last_dt, remembers, bodies, joints, contacts, nodes, rest } = other;
         (self.time, self.last_dt, self.remembers) = (*time, *last_dt, *remembers);
         self.bodies.clone_from(bodies);
         self.joints.clone_from(joints);
         self.contacts.clone_from(contacts);
         self.nodes.clone_from(nodes);
+        self.rest.clone_from(rest);
     }
 }
 
@@ -143,6 +160,7 @@ impl State {
                 .iter()
                 .all(|j| j.angle.is_finite() && j.turn.is_finite() && j.force.is_finite() && j.integral.is_finite())
             && self.contacts.iter().all(|c| c.first.is_finite() && c.second.is_finite())
+            && self.rest.iter().all(|r| r.seconds.is_finite() && r.early.is_finite() && r.late.is_finite())
     }
 
     /// Takes every joint's angle from the poses, in (−π, π], and forgets what the joints remember of earlier ones: call it after
@@ -158,6 +176,7 @@ impl State {
     pub fn forget(&mut self) {
         self.remembers = false;
         self.forget_forces();
+        self.rest.clear();
         self.joints.iter_mut().for_each(|joint| joint.turn = DVec3::ZERO);
     }
 
@@ -223,6 +242,10 @@ impl State {
         for node in &self.nodes {
             hash.f64s(&node.position.to_array());
             hash.f64s(&node.velocity.to_array());
+        }
+        for rest in &self.rest {
+            hash.f64s(&[rest.seconds, rest.early, rest.late]);
+            hash.u64(rest.asked);
         }
         hash.f64(if self.remembers { 1.0 } else { 0.0 });
         hash.finish()

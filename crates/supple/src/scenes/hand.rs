@@ -1,4 +1,4 @@
-//! A right hand of 16 bones that follows a recorded grasp, as the hand of [Hernández 2011, Fig. 5] follows a glove.
+//! A right hand of 16 bones that follows a hand-written grasp, as the hand of [Hernández 2011, Fig. 5] follows a glove.
 //!
 //! The palm's frame has its origin at the wrist, X to the fingers, Y out of the back of the hand, Z to the little
 //! finger. A phalanx has its origin at its nearer joint, X along the bone, Y to the nail; bending turns it about −Z.
@@ -138,7 +138,7 @@ struct Key {
     angles: [Angles; 5],
 }
 
-/// Length of the recorded grasp \[s\]; then it begins again.
+/// Length of the hand-written grasp \[s\]; then it begins again.
 const PERIOD: f64 = 4.0;
 
 pub(super) const OPEN: [Angles; 5] = [

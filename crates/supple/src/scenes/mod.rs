@@ -9,6 +9,7 @@ mod chain;
 mod creatures;
 mod crowd_of_two;
 mod grasp;
+mod guests;
 mod hand;
 mod lattice;
 mod loops;
@@ -25,6 +26,7 @@ mod strand;
 mod takes;
 #[cfg(test)]
 mod tests;
+mod things;
 mod tree;
 mod walker;
 
@@ -35,11 +37,13 @@ use crate::model::{Model, ModelError, State};
 use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
-use crate::tone::Tones;
+use crate::tone::{Change, Hits, Play, ToneError, Tones};
 use glam::{DMat3, DQuat, DVec3};
+pub use guests::{Guest, Seated};
 pub use motion::{Ending, Happenings, Motion, Moved, Pull, Push};
 use parameters::Parameters;
 use std::sync::Arc;
+pub use things::{Thing, ThingKind, thing_names};
 
 /// A model with a start and a script that directs it.
 ///
@@ -63,7 +67,31 @@ pub struct Scene {
     pub state: State,
     /// The input of the first step.
     pub input: Input,
+    /// How many of its bodies, the last, are things.
+    things: usize,
+    /// Characters beside its own, in the order of their bodies, which come before those of things.
+    guests: Vec<Seated>,
+    /// The scene before things were put into it, where that was done.
+    bare: Option<Arc<Scene>>,
+    /// How its bodies hold themselves as time passes.
+    states: States,
     script: Script,
+}
+
+/// How the bodies of a scene hold themselves as time passes: to be given to its [`Scene::tones`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct States {
+    /// Changes, with their times \[s\].
+    pub keys: Vec<(f64, Change)>,
+    /// How blows are answered; `None`: they are not.
+    pub hits: Option<Hits>,
+}
+
+impl States {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == States::default()
+    }
 }
 
 /// What comes from outside as time passes.
@@ -201,7 +229,7 @@ static CATALOGUE: [SceneInfo; 35] = [
         name: "hand",
         parameters: "track=1",
         units: &[""],
-        summary: "a hand of 16 bones that follows a recorded grasp; track=0 lets the fingers hang",
+        summary: "a hand of 16 bones that follows a hand-written grasp; track=0 lets the fingers hang",
         takes: &[],
         build: hand::hand,
     },
@@ -484,7 +512,17 @@ impl Scene {
     /// is what it was asked for.
     pub fn from_parts(name: impl Into<String>, model: Model, state: State, input: Input) -> Scene {
         let script = Script::Hold(input.targets.clone());
-        Scene { name: name.into(), model, state, input, script }
+        Scene {
+            name: name.into(),
+            model,
+            state,
+            input,
+            things: 0,
+            guests: Vec::new(),
+            bare: None,
+            states: States::default(),
+            script,
+        }
     }
 
     /// The same scene, its trackers following a motion of all its bodies, in order, while the springs of its joints rest. `None` when the
@@ -498,11 +536,50 @@ impl Scene {
     /// How the bodies hold themselves at the start: following, where the scene follows a motion; elsewhere as the script has it. To be
     /// directed after [`Scene::direct`].
     pub fn tones(&self) -> Tones {
+        let guests: usize = self.guests.iter().map(|guest| guest.bodies.len()).sum();
+        let figure = self.model.bodies().len() - self.things - guests;
         let following = match &self.script {
-            Script::Follow(follow) => follow.tones(&self.model),
+            Script::Follow(follow) => follow.tones(&self.model, figure),
             _ => None,
         };
-        following.unwrap_or_else(|| Tones::new(&self.model, self.input.wrenches.len()))
+        let own = following.unwrap_or_else(|| Tones::new(&self.model, figure, self.input.wrenches.len()));
+        self.guests.iter().fold(own, |tones, guest| {
+            let clip = guest.clip.clone().map(|clip| Play::new(clip, self.state.time));
+            // a clip of other bodies was refused where the guest came in
+            let joined = tones.clone().joined_by(&self.state, guest.bodies.len(), clip, guest.tone);
+            joined.unwrap_or(tones)
+        })
+    }
+
+    /// The same scene with changes of state to come, or why one of them cannot be.
+    pub fn with_states(mut self, states: States) -> Result<Scene, ToneError> {
+        let mut tones = self.tones();
+        for (at, change) in &states.keys {
+            if !(at.is_finite() && *at >= 0.0) {
+                return Err(ToneError::Value { what: format!("the time of a state is {at}: give seconds, 0 or more") });
+            }
+            tones.change(&self.model, &self.state, change)?;
+        }
+        if let Some(hits) = states.hits {
+            hits.check()?;
+        }
+        self.states = states;
+        Ok(self)
+    }
+
+    /// The changes of state to come.
+    pub fn states(&self) -> &States {
+        &self.states
+    }
+
+    /// The tones with the changes to come; `None` when there are none and the script alone directs it.
+    pub fn stated_tones(&self) -> Option<Tones> {
+        if self.states.is_empty() && self.guests.is_empty() {
+            return None;
+        }
+        let mut tones = self.tones().with_keys(self.states.keys.clone());
+        tones.hits = self.states.hits;
+        Some(tones)
     }
 
     /// The same scene with happenings beside what directs it.
@@ -515,7 +592,17 @@ impl Scene {
 
     /// A scene that starts as its model does.
     fn new(model: Model, script: Script) -> Scene {
-        Scene { name: String::new(), state: model.start(), model, input: Input::default(), script }
+        Scene {
+            name: String::new(),
+            state: model.start(),
+            model,
+            input: Input::default(),
+            things: 0,
+            guests: Vec::new(),
+            bare: None,
+            states: States::default(),
+            script,
+        }
     }
 
     /// What a person may steer the scene by, each from −1 to 1; empty when it has nothing to steer.

@@ -8,7 +8,7 @@ use super::entries;
 use crate::input::{Drag, Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench, rotation};
 use crate::model::{BodyId, Model, TrackerId};
-use crate::tone::{Play, Tones, needs, turn};
+use crate::tone::{Play, Tones, needs, sways, turn};
 use glam::DVec3;
 use std::sync::Arc;
 
@@ -161,7 +161,10 @@ pub(super) struct Follow {
     trackers: Vec<Option<(BodyId, DVec3)>>,
     /// By body: mass \[kg\] and inertia in body axes \[kg·m²\].
     inertias: Vec<(f64, glam::DMat3)>,
-    joints: usize,
+    /// By body: whether it sways on its own springs instead.
+    sways: Vec<bool>,
+    /// By joint: whether what hangs on it sways.
+    joints: Vec<bool>,
 }
 
 impl Follow {
@@ -169,20 +172,22 @@ impl Follow {
     pub(super) fn new(model: &Model, motion: Arc<Motion>) -> Option<Follow> {
         let mut pulled = vec![false; model.bodies().len()];
         let mut first = |body: BodyId| !std::mem::replace(&mut pulled[body.index()], true);
+        let sways = sways(model);
         (motion.bodies == model.bodies().len()).then(|| Follow {
             trackers: model.trackers().iter().map(|t| first(t.body).then_some((t.body, t.point))).collect(),
             inertias: model.bodies().iter().map(|b| (b.mass, b.inertia)).collect(),
-            joints: model.joints().len(),
+            joints: model.joints().iter().map(|joint| sways[joint.child.index()]).collect(),
+            sways,
             motion,
         })
     }
 
     /// Tones in which every body follows the same motion, from the scene's beginning on.
-    pub(super) fn tones(&self, model: &Model) -> Option<Tones> {
-        Tones::following(model, Play::new(self.motion.clone(), 0.0))
+    pub(super) fn tones(&self, model: &Model, figure: usize) -> Option<Tones> {
+        Tones::following(model, figure, Play::new(self.motion.clone(), 0.0))
     }
 
-    /// Targets at the end of the step; forces in its middle. The springs of the joints rest: they hold another pose.
+    /// Targets at the end of the step; forces in its middle. The springs of the joints rest: they hold another pose; but for what sways.
     pub(super) fn direct(&self, time: f64, input: &mut Input) {
         let (end, middle) = (time + input.dt, time + 0.5 * input.dt);
         let gravity = input.gravity;
@@ -200,10 +205,13 @@ impl Follow {
         let wrenches = entries(&mut input.wrenches, self.inertias.len(), (BodyId(0), Wrench::ZERO));
         for (i, (wrench, (mass, inertia))) in wrenches.iter_mut().zip(&self.inertias).enumerate() {
             let moved = self.motion.at(middle, i);
-            *wrench = (BodyId(i as u32), needs(moved, *mass, *inertia, gravity));
+            let needed = if self.sways[i] { Wrench::ZERO } else { needs(moved, *mass, *inertia, gravity) };
+            *wrench = (BodyId(i as u32), needed);
         }
-        for joint in entries(&mut input.joints, self.joints, JointInput::default()) {
-            (joint.stiffness_scale, joint.damping_scale) = (0.0, 0.0);
+        let joints = entries(&mut input.joints, self.joints.len(), JointInput::default());
+        for (joint, sways) in joints.iter_mut().zip(&self.joints) {
+            let scale = if *sways { 1.0 } else { 0.0 };
+            (joint.stiffness_scale, joint.damping_scale) = (scale, scale);
         }
     }
 }

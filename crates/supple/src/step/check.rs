@@ -3,12 +3,8 @@
 use super::error::StepError;
 use crate::input::{Grip, Input, Target};
 use crate::model::{Model, State};
+use crate::settings::{MAX_REFINEMENTS, MAX_SUBSTEPS};
 use crate::skin::Skin;
-
-/// More parts than this are a slip of the pen.
-const MAX_SUBSTEPS: u32 = 10_000;
-/// So are more refinements of skin.
-const MAX_REFINEMENTS: u32 = 100;
 
 /// Whether a state is finite with unit orientations, without a branch for each number: anything not finite times zero is not a number.
 /// When it says no, [`check_state`] finds the place.
@@ -28,6 +24,9 @@ fn looks_sound(state: &State) -> bool {
     for c in &state.contacts {
         let sum = c.first + c.second;
         poison += (sum.x + sum.y + sum.z) * 0.0;
+    }
+    for rest in &state.rest {
+        poison += (rest.seconds + rest.early + rest.late) * 0.0;
     }
     for node in &state.nodes {
         let sum = node.position + node.velocity;
@@ -61,6 +60,10 @@ pub(super) fn check_sizes(model: &Model, state: &State) -> Result<(), StepError>
         if found != expected {
             return Err(StepError::Mismatch { what, found, expected });
         }
+    }
+    if !state.rest.is_empty() && state.rest.len() != state.bodies.len() {
+        let (found, expected) = (state.rest.len(), state.bodies.len());
+        return Err(StepError::Mismatch { what: "bodies at rest", found, expected });
     }
     Ok(())
 }
@@ -98,6 +101,9 @@ fn check_state(model: &Model, state: &State) -> Result<(), StepError> {
     if state.contacts.iter().any(|c| !(c.first.is_finite() && c.second.is_finite())) {
         return wrong("the memory of a contact".to_owned(), "it is not finite: clear the list");
     }
+    if state.rest.iter().any(|r| !(r.seconds.is_finite() && r.early.is_finite() && r.late.is_finite())) {
+        return wrong("how long a body has been at rest".to_owned(), "it is not finite: clear the list");
+    }
     if let Some(i) = state.nodes.iter().position(|node| !node.is_finite()) {
         return wrong(format!("node {i} of the flesh"), "it is not finite: give a finite start");
     }
@@ -113,7 +119,7 @@ fn check_input(model: &Model, input: &Input) -> Result<(), StepError> {
     let wrong = |part: String, what: &str| Err(StepError::Input { part, what: what.to_owned() });
     let scale = |x: f64| x.is_finite() && x >= 0.0;
     if input.substeps > MAX_SUBSTEPS {
-        return wrong("substeps".into(), "there are more than 10,000");
+        return wrong("substeps".into(), "there are more than 1,000");
     }
     if !input.gravity.is_finite() {
         return wrong("gravity".into(), "it is not finite");

@@ -8,6 +8,7 @@ use super::work::Work;
 use crate::contact;
 use crate::input::Input;
 use crate::model::{Model, State};
+use crate::solver::reduced::command;
 use crate::solver::{Solver, tree};
 
 /// Advances many characters of one model, each with its own state, four side by side in the lanes of the processor.
@@ -84,6 +85,8 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
     let touching = inputs.iter().any(|i| contact::wanted(model, i));
     if !alike
         || touching
+        || inputs.iter().any(|i| i.sleep || command::is_wanted(i))
+        || states.iter().any(|state| !state.rest.is_empty())
         || model.flesh().is_some()
         || model.skin().is_some()
         || work.integrals

@@ -3,9 +3,10 @@
 //!
 //! Islands do not reach one another within a part: contacts are found ahead of time, so that whatever may come to touch is one island from the start.
 
+use super::sleep;
 use crate::contact::{Contact, Other};
 use crate::maths::Twist;
-use crate::model::{BodyId, ContactMemory, Model, State};
+use crate::model::{BodyId, ContactMemory, Model, Rest, State};
 use glam::DVec3;
 
 /// The islands of a part, and which of them stay where they are while others are stepped.
@@ -15,6 +16,8 @@ pub(super) struct Islands {
     count: usize,
     /// Leaders of the islands that are stepped by themselves.
     alone: Vec<u32>,
+    /// By body: whether its island sleeps; empty when none does.
+    asleep: Vec<bool>,
     /// By body: whether it stays; empty when all move.
     held: Vec<bool>,
     /// The state before those that are held were stopped.
@@ -28,14 +31,17 @@ impl Islands {
             leaders: Vec::with_capacity(bodies),
             count: 0,
             alone: Vec::with_capacity(bodies),
+            asleep: Vec::with_capacity(bodies),
             held: Vec::with_capacity(bodies),
             before: model.start(),
         }
     }
 
-    /// Finds the islands of a part with these contacts; none is singled out yet. Returns how many there are.
-    pub(super) fn find(&mut self, model: &Model, contacts: &[Contact]) -> usize {
+    /// Finds the islands of a part with these contacts, and which of them sleep, where bodies have been at `rest`; none is
+    /// singled out yet. Returns how many there are.
+    pub(super) fn find(&mut self, model: &Model, contacts: &[Contact], rest: &[Rest]) -> usize {
         self.alone.clear();
+        self.asleep.clear();
         self.leaders.clear();
         self.leaders.extend(0..model.bodies().len() as u32);
         for joint in model.joints() {
@@ -55,6 +61,15 @@ impl Islands {
         }
         for body in 0..self.leaders.len() as u32 {
             self.leaders[body as usize] = self.leader(body);
+        }
+        if rest.iter().any(sleep::is_asleep) {
+            self.asleep.resize(self.leaders.len(), true);
+            for (leader, rest) in self.leaders.iter().zip(rest) {
+                self.asleep[*leader as usize] &= sleep::is_asleep(rest);
+            }
+            for body in 0..self.leaders.len() {
+                self.asleep[body] = self.asleep[self.leaders[body] as usize];
+            }
         }
         self.count = self.leaders.iter().enumerate().filter(|(body, leader)| *body == **leader as usize).count();
         self.count
@@ -89,11 +104,35 @@ impl Islands {
         self.alone.len() == self.count
     }
 
-    /// Holds the islands that are stepped by themselves.
+    /// None sleeps.
+    pub(super) fn wake_all(&mut self) {
+        self.asleep.clear();
+    }
+
+    /// How many bodies sleep.
+    pub(super) fn asleep(&self) -> u32 {
+        self.asleep.iter().filter(|asleep| **asleep).count() as u32
+    }
+
+    /// Holds the islands that sleep; tells whether any does.
+    pub(super) fn hold_asleep(&mut self, model: &Model, state: &mut State) -> bool {
+        if self.asleep() == 0 {
+            return false;
+        }
+        for (body, _) in state.bodies.iter_mut().zip(&self.asleep).filter(|(_, asleep)| **asleep) {
+            body.velocity = Twist::ZERO; // for good
+        }
+        self.held.clone_from(&self.asleep);
+        self.stop(model, state);
+        true
+    }
+
+    /// Holds the islands that are stepped by themselves, and those that sleep.
     pub(super) fn hold_alone(&mut self, model: &Model, state: &mut State) {
-        let Islands { held, leaders, alone, .. } = self;
+        let Islands { held, leaders, alone, asleep, .. } = self;
+        let sleeps = |leader: &u32| asleep.get(*leader as usize).is_some_and(|asleep| *asleep);
         held.clear();
-        held.extend(leaders.iter().map(|leader| alone.contains(leader)));
+        held.extend(leaders.iter().map(|leader| alone.contains(leader) || sleeps(leader)));
         self.stop(model, state);
     }
 
@@ -133,8 +172,9 @@ impl Islands {
             debug_assert!(joint.parent.is_none_or(|parent| held[parent.index()]));
             state.joints[k] = before.joints[k];
         }
-        let is_held = |memory: &&ContactMemory| memory.key.body(model).is_some_and(|body| held[body.index()]);
-        state.contacts.extend(before.contacts.iter().filter(is_held));
+        let is_held = |memory: &ContactMemory| memory.key.body(model).is_some_and(|body| held[body.index()]);
+        state.contacts.retain(|memory| !is_held(memory)); // which a part that failed has left there
+        state.contacts.extend(before.contacts.iter().filter(|memory| is_held(memory)));
         state.contacts.sort_unstable_by_key(|memory| memory.key);
         held.clear();
     }

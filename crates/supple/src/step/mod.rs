@@ -6,6 +6,7 @@ mod crowd;
 mod error;
 mod islands;
 mod report;
+mod sleep;
 mod work;
 
 pub use assemble::assemble;
@@ -43,6 +44,19 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
     if work.model != model.fingerprint() {
         return Err(StepError::Work);
     }
+    let sleeps = sleep::is_wanted(input, work.integrals);
+    work.rest.clone_from(&state.rest);
+    if sleeps {
+        sleep::wake(model, input, state, &mut work.asked_of);
+        if sleep::is_all_asleep(state) {
+            work.keep_notes_of(sleep::signature(state));
+            let report = sleep::pass(model, input, state, &work.asked_of);
+            work.noted = sleep::signature(state);
+            return Ok(report);
+        }
+    } else {
+        state.rest.clear();
+    }
     work.notes.mark(Stage::Check);
     let parts = input.substeps.max(1);
     let h = input.dt / f64::from(parts);
@@ -66,6 +80,7 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
                     Ok(done) => report = report.then(done),
                     Err(failure) => {
                         state.clone_from(&work.saved);
+                        state.rest.clone_from(&work.rest);
                         return Err(failure.describe(model));
                     }
                 }
@@ -73,6 +88,10 @@ pub fn step(model: &Model, input: &Input, state: &mut State, work: &mut Work) ->
         }
     }
     state.time += input.dt;
+    if sleeps {
+        sleep::count(model, input, state, &work.asked_of);
+        work.noted = sleep::signature(state);
+    }
     Ok(report)
 }
 
@@ -97,7 +116,7 @@ fn again(
     state: &mut State,
     work: &mut Work,
 ) -> Result<Report, Failure> {
-    if !can_hold(model, input) || work.islands.find(model, work.contacts.contacts()) < 2 {
+    if !can_hold(model, input) || work.islands.find(model, work.contacts.contacts(), &state.rest) < 2 {
         return halves(model, input, span, failure, state, work);
     }
     let mut report = Report::default();
@@ -255,6 +274,7 @@ fn solve_bodies(
     work.notes.impulses.clear();
     work.notes.part = span.h;
     contact::detect(model, input, state, part, &mut work.contacts);
+    let dozes = doze(model, input, state, work);
     work.contacts.leave_out(work.islands.held());
     let contacts = work.contacts.contacts();
     if let Some(skin) = model.skin() {
@@ -289,9 +309,25 @@ fn solve_bodies(
         }),
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide
+    if dozes {
+        work.islands.release(model, state);
+    }
     let report = done?;
     state.last_dt = span.h;
-    Ok(Report { contacts: work.contacts.contacts().len() as u32, ..report })
+    Ok(Report { contacts: work.contacts.contacts().len() as u32, asleep: work.islands.asleep(), ..report })
+}
+
+/// Holds the islands that sleep in a part; where some are held for another reason, those that sleep are among them.
+fn doze(model: &Model, input: &Input, state: &mut State, work: &mut Work) -> bool {
+    if !work.islands.held().is_empty() {
+        return false;
+    }
+    work.islands.wake_all();
+    if !(can_hold(model, input) && state.rest.iter().any(sleep::is_asleep)) {
+        return false;
+    }
+    work.islands.find(model, work.contacts.contacts(), &state.rest);
+    work.islands.hold_asleep(model, state)
 }
 
 /// Runs a part that may fail halfway: then the state is put back. Otherwise it must be finite; forces that only solver

@@ -39,9 +39,12 @@ pub struct Report {
     pub velocity_corrections: u32,
     /// Joint limits that acted.
     pub limits_active: u32,
+    /// Bodies that slept; the most of any part.
+    pub asleep: u32,
     /// Contacts found, those still apart included; the most of any part.
     pub contacts: u32,
-    /// Parts in which not all contacts settled to tolerance within the iterations allowed. Joints hold all the same.
+    /// Parts in which not all contacts, or soft limits and motors beside them, settled to tolerance within the iterations
+    /// allowed. Joints hold all the same.
     pub unconverged: u32,
     /// The deepest that anything was inside anything at the end of the last part \[m\].
     pub max_penetration: f64,
@@ -365,8 +368,9 @@ pub static FIGURES: &[Figure] = &[
     size(("closed", "m"), MAX, |r| &mut r.closed, "farthest move of a body to close joints before a part"),
     count("velocity_corrections", WORK, |r| &mut r.velocity_corrections, "corrections of velocities"),
     count("limits_active", MAX, |r| &mut r.limits_active, "limits acting"),
+    count("asleep", (Merge::Max, Merge::Sum), |r| &mut r.asleep, "bodies asleep"),
     count("contacts", MAX, |r| &mut r.contacts, "contacts"),
-    count("unconverged", SUM, |r| &mut r.unconverged, "parts with contacts that did not settle"),
+    count("unconverged", SUM, |r| &mut r.unconverged, "parts with contacts or limits that did not settle"),
     size(("max_penetration", "m"), END, |r| &mut r.max_penetration, "deepest penetration"),
     count("corrections", WORK, |r| &mut r.corrections, "corrections of joints"),
     count("iterations", WORK, |r| &mut r.iterations, "iterations of linear solvers"),

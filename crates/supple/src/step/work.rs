@@ -6,7 +6,7 @@ use crate::flesh::loose::Loose;
 use crate::flesh::together::Together;
 use crate::input::Input;
 use crate::maths::Wrench;
-use crate::model::{Model, State};
+use crate::model::{Model, Rest, State};
 use crate::servo;
 use crate::skin::SkinWork;
 use crate::solver::{assembly, impulse, reduced, tree};
@@ -19,6 +19,12 @@ pub struct Work {
     pub(super) notes: Notes,
     pub(super) contacts: ContactWork,
     pub(super) islands: Islands,
+    /// What the input asks of each body, where bodies may sleep.
+    pub(super) asked_of: Vec<u64>,
+    /// The [`signature`](super::sleep::signature) of the state that contacts and notes are of.
+    pub(super) noted: u64,
+    /// How long bodies had been at rest before the step.
+    pub(super) rest: Vec<Rest>,
     // Made when the solver is first used.
     pub(super) impulse: Option<Box<impulse::ImpulseWork>>,
     pub(super) assembly: Option<Box<assembly::AssemblyWork>>,
@@ -46,6 +52,9 @@ impl Work {
             notes: Notes::default(),
             contacts: ContactWork::new(model),
             islands: Islands::new(model),
+            asked_of: Vec::new(),
+            noted: 0,
+            rest: Vec::new(),
             impulse: None,
             assembly: None,
             reduced: None,
@@ -57,6 +66,15 @@ impl Work {
             asked: None,
             integrals: servo::any_integral(model),
             model: model.fingerprint(),
+        }
+    }
+
+    /// Before a step in which nothing is solved: what is told beside the report stays if it is of this state, and is empty otherwise.
+    pub(super) fn keep_notes_of(&mut self, signature: u64) {
+        if self.noted != signature {
+            self.notes.impulses.clear();
+            self.contacts.clear();
+            self.skin.iter_mut().for_each(|skin| skin.pressures.clear());
         }
     }
 

@@ -10,18 +10,18 @@ use crate::control::{
 };
 use crate::input::{Drag, Drive, Grip, Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench};
-use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, ServoTarget, State};
-use crate::settings::{SETTINGS as SETTINGS_TABLE, Value};
+use crate::model::{BodyId, BodyState, ContactMemory, JointState, NodeState, Rest, ServoTarget, State};
+use crate::settings::{SETTINGS as SETTINGS_TABLE, Setting, Value};
 use crate::skin::{Ball, Grab};
 use crate::solver::Solver;
 use glam::{DQuat, DVec3};
 
 /// Appends `state`.
 pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
-    let State { time, last_dt, remembers, bodies, joints, contacts, nodes } = state;
+    let State { time, last_dt, remembers, bodies, joints, contacts, nodes, rest } = state;
     put_f64(out, *time);
     put_f64(out, *last_dt);
-    out.push(u8::from(*remembers));
+    out.push(u8::from(*remembers) | if rest.is_empty() { 0 } else { RESTS });
     put_list(out, bodies, |out, body| {
         let BodyState { position, orientation, velocity } = body;
         put_vec3(out, *position);
@@ -48,14 +48,25 @@ pub(super) fn write_state(state: &State, out: &mut Vec<u8>) {
         put_vec3(out, *position);
         put_vec3(out, *velocity);
     });
+    if !rest.is_empty() {
+        put_list(out, rest, |out, Rest { seconds, early, late, asked }| {
+            [seconds, early, late].into_iter().for_each(|x| put_f64(out, *x));
+            put_u64(out, *asked);
+        });
+    }
 }
+
+/// Among the flags of a state: that it has a list of how long bodies have been at rest, which states before version 11 have not.
+const RESTS: u8 = 2;
 
 /// Reads what [`write_state`] wrote.
 pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
+    let (time, last_dt) = (from.f64()?, from.f64()?);
+    let (remembers, rests) = from.choice(&[(false, false), (true, false), (false, true), (true, true)])?;
     Ok(State {
-        time: from.f64()?,
-        last_dt: from.f64()?,
-        remembers: from.choice(&[false, true])?,
+        time,
+        last_dt,
+        remembers,
         bodies: from.list(104, |from| {
             Ok(BodyState { position: from.vec3()?, orientation: from.quat()?, velocity: from.twist()? })
         })?,
@@ -68,6 +79,7 @@ pub(super) fn read_state(from: &mut Bytes<'_>) -> Result<State, TakeError> {
             Ok(ContactMemory { key, first: from.vec3()?, second: from.vec3()? })
         })?,
         nodes: from.list(48, |from| Ok(NodeState { position: from.vec3()?, velocity: from.vec3()? }))?,
+        rest: if rests { from.list(32, Bytes::rest)? } else { Vec::new() },
     })
 }
 
@@ -452,10 +464,15 @@ fn put_settings(out: &mut Vec<u8>, input: &Input) {
 
 /// Whether two inputs have the same settings, bit for bit: most steps have those of the step before.
 fn same_settings(a: &Input, b: &Input) -> bool {
-    let numbers =
-        |i: &Input| [i.dt, i.stiffness_scale, i.damping_scale, i.gravity.x, i.gravity.y, i.gravity.z].map(f64::to_bits);
-    let rest = |i: &Input| (i.substeps, i.torques, i.contacts, i.flesh, i.skin, i.solver);
-    numbers(a) == numbers(b) && rest(a) == rest(b)
+    // Named one by one, so that a new field of the input is put either here or among what is recorded step by step.
+    let settings = |i: &Input| {
+        let Input {
+            dt, substeps, solver, gravity, stiffness_scale, damping_scale, torques, contacts, flesh, skin, ..
+        } = i;
+        let numbers = [*dt, *stiffness_scale, *damping_scale, gravity.x, gravity.y, gravity.z].map(f64::to_bits);
+        (numbers, *substeps, *torques, *contacts, *flesh, *skin, *solver)
+    };
+    settings(a) == settings(b)
 }
 
 // What stands for a choice is its number in a list: new ones go to the end.
@@ -554,6 +571,10 @@ impl<'a> Bytes<'a> {
     fn twist(&mut self) -> Result<Twist, TakeError> {
         Ok(Twist { linear: self.vec3()?, angular: self.vec3()? })
     }
+    fn rest(&mut self) -> Result<Rest, TakeError> {
+        Ok(Rest { seconds: self.f64()?, early: self.f64()?, late: self.f64()?, asked: self.u64()? })
+    }
+
     fn target(&mut self) -> Result<Option<Target>, TakeError> {
         match self.target_at()? {
             (target, None) => Ok(target),
@@ -665,8 +686,8 @@ impl<'a> Bytes<'a> {
             _ => return Err(TakeError::damaged("a goal of an unknown kind")),
         })
     }
-    /// What [`put_settings`] wrote. Settings that this build does not have are passed over, those that the file does not tell are the usual ones: what
-    /// comes of that tell the hashes.
+    /// What [`put_settings`] wrote. Settings that this build does not have are passed over, those that the file does not tell are the usual ones;
+    /// the hashes show whether that changes the motion.
     fn settings(&mut self, input: &mut Input) -> Result<(), TakeError> {
         let name = self.text()?;
         let solver = Solver::all().into_iter().find(|solver| solver.name() == name);
@@ -684,8 +705,16 @@ impl<'a> Bytes<'a> {
                 3 => Some(Value::Vector(self.vec3()?)),
                 _ => return Err(TakeError::damaged("a setting of an unknown kind")),
             };
+            // What has the value already is left alone: some settings, put anew, take others back to what is usual.
+            let has = |setting: &Setting, value: Value| match (setting.get(input), value) {
+                (Some(Value::Number(x)), Value::Number(y)) => x.to_bits() == y.to_bits(),
+                (Some(Value::Vector(x)), Value::Vector(y)) => {
+                    x.to_array().map(f64::to_bits) == y.to_array().map(f64::to_bits)
+                }
+                (has, value) => has == Some(value),
+            };
             if let (Some(setting), Some(value)) = (setting, value)
-                && setting.get(input) != Some(value)
+                && !has(setting, value)
             {
                 setting.put(input, value);
             }

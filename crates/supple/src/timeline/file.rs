@@ -13,7 +13,7 @@ use crate::maths::fnv::Fnv;
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
 /// Version of the format. Versions 8 and 9 are read too; a file of any other is refused.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 // Kinds of records.
 const HEAD: u8 = 1;
@@ -273,8 +273,8 @@ impl Reader {
         }
         let found = from.u32()?;
         let format = match found {
-            // Version 9 has neither strengths of targets nor marks.
-            9 | VERSION => Format::Now,
+            // Version 9 has neither strengths of targets nor marks, 10 no rest.
+            9 | 10 | VERSION => Format::Now,
             8 => Format::Eight,
             _ => return Err(TakeError::Version { found, expected: VERSION }),
         };

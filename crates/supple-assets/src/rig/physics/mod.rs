@@ -100,6 +100,7 @@ pub(super) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         bone_of_node,
         height: size(meshes),
         plan: Plan::default(),
+        made: Vec::new(),
         clips: Vec::new(),
         notes: Vec::new(),
     };
@@ -122,8 +123,9 @@ pub(super) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         }
     }
     let mut notes = physics.notes;
-    rig.clips = sample(document, &rig.bones, clips, &mut notes);
+    rig.clips = sample(document, &rig.bones, clips, &mut notes)?;
     rig.notes = notes;
+    rig.made = rig.bones.iter().map(|bone| bone.mass).collect();
     rig.tell_springs();
     Ok(Some(rig))
 }
@@ -216,6 +218,8 @@ impl<'a> Physics<'a> {
             settle: super::SETTLE,
             strength: 1.0,
             held: false,
+            sways: false,
+            swing: None,
         }
     }
 

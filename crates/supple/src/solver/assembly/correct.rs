@@ -257,6 +257,32 @@ impl Correction {
         self.held.push(Held { hold, a, b, owner, length, weight: 1.0 });
     }
 
+    /// Changes where bodies would go alone by the least motion that keeps what is held closed, by the rows of the start. Returns
+    /// the iterations.
+    ///
+    /// Springs that act on bodies alone turn light ones by radians in a step, whatever their joints carry: what is closed
+    /// from there rests in another pose than forces do. Without springs bodies go alone, as published.
+    pub(super) fn lead(
+        &mut self,
+        model: &Model,
+        settings: &Assembly,
+        state: &State,
+        displacements: &mut [Twist],
+    ) -> u32 {
+        if !self.inertia.has_springs() {
+            return 0;
+        }
+        self.linearise(model, state);
+        self.rows.foresee(displacements);
+        let enough = 0.1 * settings.tolerance * self.finest;
+        let stop = Stop { iterations: settings.inner, share: share(settings.linear), enough };
+        let iterations = self.rows.solve(&mut self.inertia, settings.linear, stop);
+        for (i, displacement) in displacements.iter_mut().enumerate() {
+            *displacement = *displacement + self.rows.motion(i);
+        }
+        iterations
+    }
+
     /// Brings `state` to where what is held is closed, or as near as it gets.
     ///
     /// Iterations may raise the error on the way, a few of them: from far away that is how most come home. After that the best pose so

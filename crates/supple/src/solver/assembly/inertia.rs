@@ -86,6 +86,11 @@ impl Inertia {
         ((linear(a) + linear(b)) / (angular(a) + angular(b))).sqrt()
     }
 
+    /// Whether springs, dampers, limits, motors or flesh act in this part.
+    pub(super) fn has_springs(&self) -> bool {
+        self.springs == Springs::Factored
+    }
+
     /// `N = M`.
     pub(super) fn without_springs(&mut self) {
         self.springs = Springs::None;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! step:    Δ = h v + ½ h² M⁻¹ f          where the bodies would go alone                                                [§4.2]
-//!          q = q ⊕ Δ
+//!          q = q ⊕ Δ                     with springs: Δ such that no joint opens, by the rows of the start
 //!          q = q ⊕ correction(q)         joints closed by the least motion, stiff springs met on the way                [§3.4]
 //!          v = (q ⊖ q_start)/h + ½ h M⁻¹ f
 //! ```
@@ -201,11 +201,13 @@ fn displacements(
         *displacement = (Twist::new(body.velocity.linear, omega) + pushed) * h;
     }
     correction.inertia.yield_to_springs(state, displacements);
+    let led = correction.lead(model, settings, state, displacements);
     for (i, (displacement, body)) in displacements.iter().zip(&mut state.bodies).enumerate() {
         correction.displace(i, body, *displacement);
     }
     let alone = correction.inertia.size(state, displacements);
-    let outcome = correction.correct(model, settings, state);
+    let mut outcome = correction.correct(model, settings, state);
+    outcome.inner += led;
     correction.limits = LimitRows::None;
 
     // v = Δ/h + ½ h M⁻¹ f. Nothing that stands still makes Δᵀ M Δ larger by being touched; rows that come and go on the way may, and are held to it.

@@ -249,6 +249,19 @@ impl Rows {
         factored
     }
 
+    /// What rows ask for beyond these motions of the bodies: `b ← b − J D`.
+    pub(super) fn foresee(&mut self, displacements: &[Twist]) {
+        for (search, displacement) in self.search.iter_mut().zip(displacements) {
+            *search = from_twist(*displacement);
+        }
+        *self.search.last_mut().expect("the world is there") = [0.0; 6];
+        self.image.resize(self.a.len(), 0.0);
+        self.find_image();
+        for (b, image) in self.residual.iter_mut().zip(&self.image) {
+            *b -= image;
+        }
+    }
+
     /// `|J δ − b|²` at the motion found.
     pub(super) fn left(&self) -> f64 {
         square(&self.residual)

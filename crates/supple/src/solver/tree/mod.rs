@@ -25,6 +25,7 @@ use crate::maths::lanes::Four;
 use crate::maths::lanes::{Fused, Instructions, Real, has_fused};
 use crate::maths::small::V3;
 use crate::model::{BodyId, JointId, Model, State};
+use crate::settings::DEPTH;
 use crate::solver::{Impulses, Mode, Threads, Tree, TreeScheme};
 use crate::step::{Failure, Report, Span, StepError, StepRule};
 use crate::watch::{Notes, Stage};
@@ -245,7 +246,7 @@ pub(crate) fn substep(
 
 fn how_of(mode: Mode, settings: Tree) -> How {
     let (instructions, impulses) = (settings.instructions, settings.impulses);
-    How { mode, depth: settings.depth.clamp(3, 12), instructions, impulses }
+    How { mode, depth: settings.depth.clamp(DEPTH[0], DEPTH[1]), instructions, impulses }
 }
 
 /// A part with contacts, hard limits, loops, couplings, grips or flesh.

@@ -64,6 +64,8 @@ pub(super) struct GeneralWork {
     trial: State,
     /// The state of the start with the velocities of the drift.
     ahead: State,
+    /// Whether any force has a tangent that depends on where the drift leads: soft limits and motors.
+    bends: bool,
     /// Where joints act in (1).
     along: Along,
     /// Flesh around the bodies, and momenta with what it gives.
@@ -89,6 +91,7 @@ impl GeneralWork {
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
             ahead: model.start(),
+            bends: model.joints().iter().any(|joint| joint.motor.is_some() || joint.limits.has_law()),
             along: Along::Start,
             flesh: model.flesh().map(|flesh| Box::new(Coupled::new(model, flesh))),
             momenta_with_flesh: vec![[0.0; 6]; bodies],
@@ -218,10 +221,14 @@ impl GeneralWork {
             } else {
                 self.drift(part, state, &mut report)?;
             }
-            if look == LOOKS || self.are_tangents_true(part, state) {
+            if !self.bends || self.are_tangents_true(part, state) {
                 break;
             }
-            report.limits_active = self.weigh_forces_ahead(part, state);
+            if look < LOOKS {
+                report.limits_active = self.weigh_forces_ahead(part, state);
+            } else {
+                report.unconverged = 1;
+            }
         }
         self.momenta_of_drift(model, middle);
 
@@ -278,11 +285,19 @@ impl GeneralWork {
                 is_true = false;
                 return;
             };
-            if let (Force::Along(then), Force::Along(now)) = (&kept.force, acting.force) {
-                let is_same = (kept.a, kept.b) == (acting.a, acting.b) && (then.a, then.b) == (now.a, now.b);
-                let off = (then.force - now.force).abs() + (then.stiffness - now.stiffness).abs();
-                is_true &= is_same && off <= SAME_TANGENT * (now.force.abs() + now.stiffness.abs());
-            }
+            is_true &= (kept.a, kept.b) == (acting.a, acting.b)
+                && match (&kept.force, acting.force) {
+                    (Force::Along(then), Force::Along(now)) => {
+                        let off = (then.force - now.force).abs() + (then.stiffness - now.stiffness).abs();
+                        (then.a, then.b) == (now.a, now.b)
+                            && off <= SAME_TANGENT * (now.force.abs() + now.stiffness.abs())
+                    }
+                    (Force::Turning(then), Force::Turning(now)) => {
+                        (then.torque - now.torque).length() <= SAME_TANGENT * now.torque.length()
+                    }
+                    (Force::Anchored(_), Force::Anchored(_)) => true, // springs that have no other tangent
+                    _ => false,
+                };
         });
         is_true && kept.next().is_none()
     }

@@ -17,7 +17,7 @@ impl<T: Real> Calm<T> {
             let floats = plan.nodes[root].link == Link::Floating;
             let (mut mass, mut shift) = (T::zero(), V3::zero());
             for i in root..last {
-                self.close_node(plan, i, parts, times, &mut sums);
+                self.close_node(plan, i, parts, &mut sums);
                 if floats {
                     let m = self.fixed[i].mass;
                     mass = mass + m;
@@ -48,11 +48,10 @@ impl<T: Real> Calm<T> {
     }
 
     #[inline(always)]
-    fn close_node(&mut self, plan: &Plan, i: usize, parts: &[Part<'_>; 4], times: &Times<T>, sums: &mut Sums<T>) {
+    fn close_node(&mut self, plan: &Plan, i: usize, parts: &[Part<'_>; 4], sums: &mut Sums<T>) {
         let (node, fixed) = (&plan.nodes[i], &self.fixed[i]);
         let flipped = node.flags & FLIPPED != 0;
         let p = node.parent as usize;
-        let _ = times;
         if let Link::General(_) = node.link {
             self.close_any(plan, i, parts, sums);
             let (m, end) = (&self.start[i], &mut self.end[i]);
