@@ -133,6 +133,12 @@ impl Sparse {
         self.lower.copy_from_slice(&other.lower);
     }
 
+    /// The same below the diagonal alone.
+    pub fn copy_lower_from(&mut self, other: &Sparse) {
+        debug_assert!(self.sizes == other.sizes && self.edges == other.edges);
+        self.lower.copy_from_slice(&other.lower);
+    }
+
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.sizes.len()

@@ -285,7 +285,7 @@ fn solve_bodies(
             Ok(_) => state.last_dt = span.h,
             Err(_) => state.clone_from(&work.part_start),
         }
-        return done.map(|report| report.by(StepRule::Skin));
+        return done.map(|report| report.by(StepRule::Backward));
     }
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.

@@ -77,10 +77,10 @@ pub struct Report {
 pub enum StepRule {
     /// The midpoint rule on bodies and joints at once: solver `tree` of a bare tree.
     Midpoint,
-    /// Impulses of joints and contacts at both ends of a drift: solver `tree` with contacts, hard limits, loops, couplings, grips or flesh.
+    /// Impulses of joints at both ends of a drift: solver `tree` with contacts, hard limits, loops, couplings or grips, while joints are not tense.
     Rattle,
-    /// Backward Euler of skin and skeleton together.
-    Skin,
+    /// Backward Euler of soft matter and bones together: solver `tree` with flesh or skin.
+    Backward,
     /// Solver `tree` as published, its blocks as printed, and its explicit form.
     Published,
     /// See [`StepRule::Published`].
@@ -100,7 +100,7 @@ impl StepRule {
     pub const ALL: [StepRule; 9] = [
         StepRule::Midpoint,
         StepRule::Rattle,
-        StepRule::Skin,
+        StepRule::Backward,
         StepRule::Published,
         StepRule::Exact,
         StepRule::Acceleration,
@@ -114,7 +114,7 @@ impl StepRule {
         match self {
             StepRule::Midpoint => "midpoint",
             StepRule::Rattle => "rattle",
-            StepRule::Skin => "skin",
+            StepRule::Backward => "backward",
             StepRule::Published => "published",
             StepRule::Exact => "exact",
             StepRule::Acceleration => "acceleration",
@@ -382,7 +382,7 @@ pub static FIGURES: &[Figure] = &[
     count("flesh_touching", COUNT_AT_END, |r| &mut r.flesh_touching, "vertices of flesh that touch something"),
     count("rules.midpoint", SUM, |r| &mut r.rules.0[StepRule::Midpoint as usize], "parts by the rule midpoint"),
     count("rules.rattle", SUM, |r| &mut r.rules.0[StepRule::Rattle as usize], "parts by the rule rattle"),
-    count("rules.skin", SUM, |r| &mut r.rules.0[StepRule::Skin as usize], "parts by the rule skin"),
+    count("rules.backward", SUM, |r| &mut r.rules.0[StepRule::Backward as usize], "parts by the rule backward"),
     count("rules.published", SUM, |r| &mut r.rules.0[StepRule::Published as usize], "parts by the rule published"),
     count("rules.exact", SUM, |r| &mut r.rules.0[StepRule::Exact as usize], "parts by the rule exact"),
     count(

@@ -261,7 +261,8 @@ fn with_rows(
     let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
     let one_sided = (contacts, &work.stops[..], held);
     let report = general::substep(model, input, one_sided, how, work.plan.reach, state, general)?;
-    Ok(report.by(StepRule::Rattle))
+    let rule = if together(model, input) { StepRule::Backward } else { general.rule() };
+    Ok(report.by(rule))
 }
 
 /// The published step: one linearisation at the start of the step, one factorisation.

@@ -1,14 +1,16 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
-use super::settle::Until;
+use super::settle::{Equations, Until};
 use super::system::{Along, Middle, Part, Regular, System};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
+use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
 use crate::forces;
-use crate::maths::Pose;
-use crate::maths::block::to_twist;
+use crate::maths::block::{Vector, to_twist};
+use crate::maths::rotation::exp_derivative;
+use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{ContactMemory, State};
 use crate::step::{Failure, Report};
 use glam::DVec3;
@@ -24,6 +26,8 @@ const FARTHEST: f64 = 0.01;
 const FARTHEST_ROUND: f64 = 0.1;
 /// In parts shorter than this less is done \[s\]: what must give way within no time at all cannot, and the shortest parts must not ask for more than those that failed.
 const SHORT: f64 = 1.0 / 240.0;
+/// Looks in which the torque of a limit turns with its joint.
+const TURNING_LOOKS: u32 = 2;
 /// A limit that is as near as this share of the model's size or this angle is closed.
 const REACHED: f64 = 1e-9;
 
@@ -56,6 +60,7 @@ impl GeneralWork {
             let key = ContactKey::limit(stop.joint, stop.place as u32);
             met.push(Met { key, floor: stop.gap.min(0.0), parted: 0.0, impulse: DVec3::ZERO });
         }
+        system.kept_touches.clone_from(&system.touches); // has its room before it is needed
         place_touches(part, state, state, system);
         for (k, (met, touch)) in met.iter_mut().zip(&system.touches).enumerate() {
             let moving = part.contacts.get(k).map_or(0.0, |c| c.normal.dot(c.obstacle_velocity));
@@ -79,7 +84,7 @@ impl GeneralWork {
         let GeneralWork { system, met, push, momenta, second, .. } = self;
         system.assemble_second(part, state, &[], Regular::OfRows);
         momenta.fill([0.0; 6]);
-        second.fill(crate::maths::Wrench::ZERO);
+        second.fill(Wrench::ZERO);
         for until in [Until::Settled, Until::Balanced] {
             system.v.fill([0.0; 6]);
             system.start_second();
@@ -94,8 +99,8 @@ impl GeneralWork {
                 let wanted = contacts.get(k).map_or(0.0, |c| deep(c).max(0.0));
                 touch.shift = [(gap - wanted) / h, 0.0, 0.0];
             }
-            let residual = |system: &mut System| Ok(system.residual_second(part, momenta, second));
-            if system.settle(part, state, report, until, residual).is_ok() {
+            let mut way_out = Velocities { part, momenta, second };
+            if system.settle(part, state, report, until, &mut way_out).is_ok() {
                 push.copy_from_slice(&system.v);
                 break;
             }
@@ -115,9 +120,16 @@ impl GeneralWork {
         system.guess(state);
     }
 
-    /// Begins (1) with the impulses of touches that the state remembers.
-    pub(super) fn recall_touches(&mut self, part: &Part<'_>, state: &State) {
-        let mut known = state.contacts.iter().peekable();
+    /// Begins (1) again with no impulses at all: those that are remembered of bodies jammed in one another may lead anywhere.
+    pub(super) fn begin_cold(&mut self, part: &Part<'_>, state: &State) {
+        self.system.guess(state);
+        place_touches(part, state, state, &mut self.system);
+        self.recall_touches(part, &[]);
+    }
+
+    /// Begins (1) with impulses of touches that are remembered.
+    pub(super) fn recall_touches(&mut self, part: &Part<'_>, contacts: &[ContactMemory]) {
+        let mut known = contacts.iter().peekable();
         for (k, (touch, met)) in self.system.touches.iter_mut().zip(&self.met).enumerate() {
             let memory = remembered(&mut known, &met.key);
             touch.start_from(memory.map_or(DVec3::ZERO, |m| m.first * part.h));
@@ -135,31 +147,11 @@ impl GeneralWork {
         report: &mut Report,
     ) -> Result<(), Failure> {
         let GeneralWork { system, poses, momenta, met, push, trial, flesh, momenta_with_flesh, .. } = self;
-        let h = part.h;
         if !part.stops.is_empty() {
             trial.clone_from(state);
         }
-        system.settle(part, state, report, Until::Settled, |system| {
-            place(state, &system.v, Some(push), h, poses)?;
-            for (k, contact) in part.contacts.iter().enumerate() {
-                let gap = gap_at(contact, state, poses, h);
-                system.touches[k].set_gap((gap - met[k].floor) / h, &system.v);
-            }
-            if !part.stops.is_empty() {
-                for (body, pose) in trial.bodies.iter_mut().zip(poses.iter()) {
-                    (body.position, body.orientation) = (pose.translation, pose.rotation);
-                }
-                each_stop(part, trial, |k, stop| {
-                    let k = part.contacts.len() + k;
-                    // A limit turns with its joint: its torque is that of the end.
-                    system.touches[k].turn_stop(stop);
-                    system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
-                });
-            }
-            let (momenta, unsettled) =
-                with_flesh(part, flesh, (poses, Nodes::Alone), momenta, system, momenta_with_flesh);
-            Ok(system.residual(part, (Middle::Foretold, Along::Start), state, poses, momenta).max(unsettled))
-        })?;
+        let mut drift = Drift { part, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks: 0 };
+        system.settle(part, state, report, Until::Settled, &mut drift)?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();
         }
@@ -192,8 +184,8 @@ impl GeneralWork {
         }
         each_stop(part, state, |k, stop| system.touches[part.contacts.len() + k].acts |= stop.gap <= REACHED);
         system.start_second();
-        let residual = |system: &mut System| Ok(system.residual_second(part, momenta, second));
-        let done = system.settle(part, state, report, Until::Settled, residual);
+        let mut velocities = Velocities { part, momenta, second };
+        let done = system.settle(part, state, report, Until::Settled, &mut velocities);
         system.end_second();
         for touch in &mut system.touches {
             touch.forget_idle();
@@ -216,6 +208,91 @@ impl GeneralWork {
             report.max_penetration = report.max_penetration.max(-gap);
         }
     }
+}
+
+/// (1) with contacts.
+struct Drift<'a> {
+    part: &'a Part<'a>,
+    state: &'a State,
+    poses: &'a mut [Pose],
+    momenta: &'a [Vector],
+    met: &'a [Met],
+    push: &'a [Vector],
+    trial: &'a mut State,
+    flesh: &'a mut Option<Box<Coupled>>,
+    momenta_with_flesh: &'a mut [Vector],
+    /// Times that it was followed.
+    looks: u32,
+}
+
+impl Equations for Drift<'_> {
+    fn residual(&mut self, system: &mut System) -> Result<f64, Failure> {
+        let Drift { part, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks } = self;
+        let h = part.h;
+        place(state, &system.v, Some(push), h, poses)?;
+        for (k, contact) in part.contacts.iter().enumerate() {
+            let gap = gap_at(contact, state, poses, h);
+            system.touches[k].set_gap((gap - met[k].floor) / h, &system.v);
+        }
+        if !part.stops.is_empty() {
+            for (body, pose) in trial.bodies.iter_mut().zip(poses.iter()) {
+                (body.position, body.orientation) = (pose.translation, pose.rotation);
+            }
+            each_stop(part, trial, |k, stop| {
+                let k = part.contacts.len() + k;
+                // A limit turns with its joint: its torque is that of the end, as the first looks find it. If it went on turning with what it does,
+                // Newton's method would have to know how.
+                if *looks < TURNING_LOOKS {
+                    system.touches[k].turn_stop(stop);
+                }
+                let turn = |i: usize, row: Twist| {
+                    Twist::new(row.linear, exp_derivative(to_twist(&system.v[i]).angular * h).transpose() * row.angular)
+                };
+                let b = stop.parent.map_or(Twist::ZERO, |b| turn(b.index(), stop.b));
+                let a = turn(stop.child.index(), stop.a);
+                system.touches[k].set_ahead(a, b);
+                system.touches[k].set_gap((stop.gap - met[k].floor) / h, &system.v);
+            });
+        }
+        *looks += 1;
+        let (momenta, unsettled) = with_flesh(part, flesh, (poses, Nodes::Alone), momenta, system, momenta_with_flesh);
+        Ok(system.residual(part, (Middle::Foretold, Along::Start), state, poses, momenta).max(unsettled))
+    }
+
+    fn derive(&mut self, system: &mut System) {
+        let Drift { part, state, poses, .. } = self;
+        system.set_rows_of_end(part, Along::Start, state, poses);
+        for (k, contact) in part.contacts.iter().enumerate() {
+            let normal = system.touches[k].normal();
+            let row = |i: usize, point: DVec3, round: DVec3, sign: f64| {
+                let core = point - state.bodies[i].orientation.conjugate() * round;
+                let arm = poses[i].rotation * core;
+                let turn = exp_derivative(to_twist(&system.v[i]).angular * part.h);
+                Twist::new(normal * sign, turn.transpose() * arm.cross(normal * sign))
+            };
+            let a = row(contact.a.index(), contact.point_in_a, contact.round_a, 1.0);
+            let b = match contact.b {
+                Other::Body(b) => row(b.index(), contact.point_in_b, contact.round_b, -1.0),
+                Other::Obstacle(_) => Twist::ZERO,
+            };
+            system.touches[k].set_ahead(a, b);
+        }
+    }
+}
+
+/// (2), or the way out of what bodies are too deep in.
+struct Velocities<'a> {
+    part: &'a Part<'a>,
+    momenta: &'a [Vector],
+    second: &'a [Wrench],
+}
+
+impl Equations for Velocities<'_> {
+    fn residual(&mut self, system: &mut System) -> Result<f64, Failure> {
+        Ok(system.residual_second(self.part, self.momenta, self.second))
+    }
+
+    fn derive(&mut self, _: &mut System) {}
 }
 
 /// The memory of a contact, keys being asked for in their order.

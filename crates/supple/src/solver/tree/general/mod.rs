@@ -24,6 +24,7 @@
 
 mod contacts;
 mod discs;
+mod newton;
 mod settle;
 mod system;
 mod touch;
@@ -40,7 +41,7 @@ use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
 use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::Mode;
-use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span};
+use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span, StepRule};
 use contacts::Met;
 use glam::DVec3;
 use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System, Weight};
@@ -208,7 +209,7 @@ impl GeneralWork {
         // (1): the drift
         if touching {
             self.meet(part, state, &mut report)?;
-            self.recall_touches(part, state);
+            self.recall_touches(part, &state.contacts);
         }
         let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
         for look in 1..=LOOKS {
@@ -217,7 +218,13 @@ impl GeneralWork {
             self.begin_flesh(part, state);
             if touching {
                 self.along = Along::Start;
-                self.drift_touching(part, state, &mut report)?;
+                let done = self.drift_touching(part, state, &mut report);
+                if done.is_err() && !state.contacts.is_empty() && self.flesh.is_none() {
+                    self.begin_cold(part, state);
+                    self.drift_touching(part, state, &mut report)?;
+                } else {
+                    done?;
+                }
             } else {
                 self.drift(part, state, &mut report)?;
             }
@@ -467,6 +474,14 @@ impl GeneralWork {
     fn act_along_mean(&mut self, model: &Model) {
         self.along = Along::Mean;
         self.system.begin_mean(model);
+    }
+
+    /// The rule of the last part.
+    pub(super) fn rule(&self) -> StepRule {
+        match self.along {
+            Along::Start => StepRule::Rattle,
+            Along::Mean => StepRule::Midpoint,
+        }
     }
 
     /// Shortens the last correction of bones, and the step of the flesh that goes with it, until it goes down.

@@ -1,14 +1,13 @@
 //! Newton's method on momenta, joints and one-sided rows together.
 
-use super::TOLERANCE;
 use super::system::{Part, System};
+use super::{LARGEST_TURN, TOLERANCE};
 use crate::input::FleshCoupling;
 use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::{BodyId, State};
 use crate::step::{Failure, Report};
 
-/// Passes in which rounds of (5) may begin, and those after them in which joints may still close.
-const PASSES: u32 = 80;
+/// Passes in which joints may still close when no more rounds of (5) begin.
 const CLOSING: u32 = 20;
 /// What a contact may be off by when passes are used up, as a share of the speed at hand.
 const FAR_OFF: f64 = 1.0;
@@ -16,6 +15,8 @@ const FAR_OFF: f64 = 1.0;
 const SHORTENINGS: u32 = 8;
 /// What gaps cannot be told to, as a share of the model's size.
 const ROUNDING: f64 = 1e-11;
+/// What a look at where v leads leaves missing beyond this share of the look before asks for the rows of the end.
+const SLOW: f64 = 0.3;
 /// Joints nearer to closed than this are kept as they are while a line is searched.
 const NEARLY_CLOSED: f64 = 1e-6;
 
@@ -28,6 +29,21 @@ pub(super) enum Until {
     Balanced,
 }
 
+/// What is to be solved beside the law of contacts.
+pub(super) trait Equations {
+    /// Sets `x` to what is missing at v without touches, and the shifts of touches; returns how far links are open.
+    fn residual(&mut self, system: &mut System) -> Result<f64, Failure>;
+
+    /// Sets rows of links in `stiffened` and of gaps to those by which v moves them at the last residual, where they are others than those of the matrix.
+    fn derive(&mut self, system: &mut System);
+}
+
+/// What contacts and momenta may be off by.
+pub(super) struct Wanted {
+    pub(super) off: f64,
+    pub(super) missing: f64,
+}
+
 /// How what is missing at v is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
@@ -38,15 +54,14 @@ enum Told {
 }
 
 impl System {
-    /// Solves `p(v) = …` with the rows of links and touches from the present v, y and f̄. `residual` sets `x` to what is missing at v without
-    /// touches, and the shifts of touches, and returns how far links are open. Joints must close; contacts that do not settle are counted.
+    /// Solves `p(v) = …` with the rows of links and touches from the present v, y and f̄. Joints must close; contacts that do not settle are counted.
     pub(super) fn settle(
         &mut self,
         part: &Part<'_>,
         state: &State,
         report: &mut Report,
         until: Until,
-        mut residual: impl FnMut(&mut System) -> Result<f64, Failure>,
+        equations: &mut impl Equations,
     ) -> Result<(), Failure> {
         let speed = self.speed_at_hand(part);
         // What is missing is given to the bodies afterwards: it need not be less than what contacts are asked for.
@@ -56,7 +71,9 @@ impl System {
         // Flesh that begins or ceases to touch bends what is missing so much that whole steps may lead to and fro.
         let bends = part.model.flesh().is_some() && part.input.flesh == FleshCoupling::Together;
         let mut last = f64::INFINITY;
-        for pass in 0..PASSES + CLOSING {
+        let (mut truth, mut follows_end) = (f64::INFINITY, true);
+        let (passes, mut tries) = (part.accuracy.passes, part.accuracy.newton);
+        for pass in 0..passes + CLOSING {
             let mut missing = f64::INFINITY;
             if told == Told::ByDerivatives {
                 missing = self.missing_with_touches(part, state);
@@ -65,7 +82,7 @@ impl System {
             // Early rounds need not be exact.
             let enough_for_now = enough.max(0.3 * off * part.h / part.reach);
             if told == Told::Truly || missing <= enough_for_now {
-                open = self.follow(pass, &mut residual)?;
+                open = self.follow(pass, equations)?;
                 self.plain.copy_from_slice(&self.x);
                 if pass == 0 {
                     self.guess_sliding();
@@ -73,7 +90,7 @@ impl System {
                 }
                 missing = self.missing_with_touches(part, state);
                 if bends && pass > 0 {
-                    (open, missing) = self.shorten(part, state, (open, missing), last, &mut residual)?;
+                    (open, missing) = self.shorten(part, state, (open, missing), last, equations)?;
                 }
                 if bends {
                     last = open.max(missing);
@@ -90,7 +107,7 @@ impl System {
             if pass > 0 && told == Told::Truly && open < TOLERANCE.max(enough_for_now) && missing <= enough_for_now {
                 let settled = off <= part.accuracy.contacts * speed && missing <= enough;
                 let balanced = until == Until::Balanced && missing <= enough;
-                if open < TOLERANCE && (settled || balanced || pass >= PASSES) {
+                if open < TOLERANCE && (settled || balanced || pass >= passes) {
                     if until == Until::Settled {
                         self.check_settled(part, off, speed)?;
                     }
@@ -98,12 +115,38 @@ impl System {
                     report.unconverged |= u32::from(!settled);
                     return Ok(());
                 }
-                if pass < PASSES && until == Until::Settled {
+                if until == Until::Settled && !bends && pass < passes {
+                    let wanted = Wanted { off: part.accuracy.contacts * speed, missing: enough };
+                    if self.newton(part, state, report, &wanted, open, &mut tries, equations)? {
+                        report.iterations += pass;
+                        return Ok(());
+                    }
+                }
+                if pass < passes && until == Until::Settled {
                     self.touches.iter_mut().for_each(|t| t.next_round());
                     self.discs.next(&mut self.touches);
                     last = open.max(self.missing_with_touches(part, state));
                     again = true;
                 }
+            }
+            // Rows of the start do not tell where contacts that press hard lead: those of the end do.
+            let is_slow = missing > SLOW * truth || pass >= passes;
+            if told == Told::Truly && !again && pass > 0 && is_slow && follows_end {
+                (truth, before) = (missing, 0.0);
+                report.factorisations += 1;
+                report.solves += 1;
+                if self.step_with_rows_of_end(equations) {
+                    if self.turn_of_step(part) < LARGEST_TURN {
+                        continue;
+                    }
+                    // Near poses in which rows become dependent it leads anywhere.
+                    self.follow_step(-1.0);
+                    follows_end = false;
+                }
+                self.missing_with_touches(part, state);
+            }
+            if told == Told::Truly {
+                truth = if again { f64::INFINITY } else { missing };
             }
             // What the last factors did not foresee but lessen by half needs no new ones.
             if pass == 0 || again || told == Told::ByDerivatives || missing > 0.5 * before {
@@ -125,8 +168,8 @@ impl System {
             self.matrix.subtract_product(&self.x, &mut self.plain);
             told = Told::ByDerivatives;
         }
-        report.iterations += PASSES + CLOSING;
-        let open = residual(self)?;
+        report.iterations += passes + CLOSING;
+        let open = equations.residual(self)?;
         self.plain.copy_from_slice(&self.x);
         self.push();
         if open < TOLERANCE {
@@ -150,6 +193,12 @@ impl System {
         Err(Failure::Unsettled(BodyId(worst.map_or(0, |touch| touch.a) as u32)))
     }
 
+    /// The largest turn of a body by the last step \[rad\].
+    fn turn_of_step(&self, part: &Part<'_>) -> f64 {
+        let turn = |v: &Vector| to_twist(v).angular.length() * part.h;
+        self.step[..self.bodies].iter().map(turn).fold(0.0, |a, x| if x.is_nan() { f64::INFINITY } else { a.max(x) })
+    }
+
     /// Goes this share of the step `x`.
     fn go(&mut self, share: f64) {
         let (bodies, links) = self.x.split_at(self.bodies);
@@ -162,13 +211,9 @@ impl System {
     }
 
     /// What is missing where v leads. Where it leads too far round, the last step was too long: near poses in which rows become dependent.
-    fn follow(
-        &mut self,
-        pass: u32,
-        residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
-    ) -> Result<f64, Failure> {
+    fn follow(&mut self, pass: u32, equations: &mut impl Equations) -> Result<f64, Failure> {
         for _ in 0..SHORTENINGS {
-            match residual(self) {
+            match equations.residual(self) {
                 Err(Failure::Turned(_)) if pass > 0 => {
                     self.step.iter_mut().for_each(|x| x.iter_mut().for_each(|x| *x *= 0.5));
                     self.x.copy_from_slice(&self.step);
@@ -177,7 +222,7 @@ impl System {
                 done => return done,
             }
         }
-        residual(self)
+        equations.residual(self)
     }
 
     /// Notes v and y as those that were followed last.
@@ -194,7 +239,7 @@ impl System {
         state: &State,
         (mut open, mut missing): (f64, f64),
         last: f64,
-        residual: &mut impl FnMut(&mut System) -> Result<f64, Failure>,
+        equations: &mut impl Equations,
     ) -> Result<(f64, f64), Failure> {
         for _ in 0..SHORTENINGS {
             if open.max(missing) <= last.max(TOLERANCE) {
@@ -204,7 +249,7 @@ impl System {
             for (now, then) in self.v.iter_mut().chain(y).zip(&self.place) {
                 *now = std::array::from_fn(|k| 0.5 * (now[k] + then[k]));
             }
-            open = residual(self)?;
+            open = equations.residual(self)?;
             self.plain.copy_from_slice(&self.x);
             missing = self.missing_with_touches(part, state);
         }
@@ -226,7 +271,7 @@ impl System {
         }
     }
 
-    fn largest_off(&self, part: &Part<'_>) -> f64 {
+    pub(super) fn largest_off(&self, part: &Part<'_>) -> f64 {
         self.touches.iter().filter(|t| t.acts).map(|t| t.off(part.accuracy.friction)).fold(0.0, f64::max)
     }
 

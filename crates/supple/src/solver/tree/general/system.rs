@@ -56,13 +56,17 @@ pub(super) struct Accuracy {
     pub(super) contacts: f64,
     /// Of the size of friction, as a share of it. What is left is taken up by the next step.
     pub(super) friction: f64,
+    /// Passes of one system in which rounds of (5) may begin, and those of Newton's method on (4).
+    pub(super) passes: u32,
+    pub(super) newton: u32,
 }
 
 impl Accuracy {
     pub(super) fn of(mode: Mode) -> Accuracy {
         match mode {
-            Mode::Fast | Mode::Default => Accuracy { contacts: 1e-6, friction: 1e-2 },
-            Mode::Accurate | Mode::Conservative => Accuracy { contacts: 1e-8, friction: 1e-6 },
+            Mode::Fast => Accuracy { contacts: 1e-3, friction: 0.1, passes: 8, newton: 8 },
+            Mode::Default => Accuracy { contacts: 1e-6, friction: 1e-2, passes: 80, newton: 60 },
+            Mode::Accurate | Mode::Conservative => Accuracy { contacts: 1e-8, friction: 1e-6, passes: 80, newton: 60 },
         }
     }
 }
@@ -303,8 +307,14 @@ pub(super) struct System {
     pub(super) touches: Vec<Touch>,
     /// The matrix with what touches add; without touches, that of Newton's method at the present drift.
     pub(super) stiffened: Sparse,
-    /// Its factors without touches.
-    lu: Lu,
+    /// What is above the diagonal of a matrix that is not symmetric, transposed; `stiffened` has the rest.
+    pub(super) above: Sparse,
+    /// Factors of what is not symmetric.
+    pub(super) lu: Lu,
+    /// Touches, v, y and what was missing before Newton's method on (4) began.
+    pub(super) kept_touches: Vec<Touch>,
+    pub(super) kept_place: Vec<Vector>,
+    pub(super) kept_plain: Vec<Vector>,
     pub(super) discs: Discs,
     /// Room for finding the pattern.
     sizes: Vec<usize>,
@@ -355,7 +365,11 @@ impl System {
             touching: Vec::new(),
             touches: Vec::new(),
             stiffened: Sparse::new(&[], &[]),
+            above: Sparse::new(&[], &[]),
             lu: Lu::default(),
+            kept_touches: Vec::new(),
+            kept_place: Vec::new(),
+            kept_plain: Vec::new(),
             discs: Discs::default(),
             sizes: Vec::new(),
             edges: Vec::new(),
@@ -420,6 +434,7 @@ impl System {
         }
         self.matrix.set_pattern(sizes, edges);
         self.stiffened.set_pattern(sizes, edges);
+        self.above.set_pattern(sizes, edges);
         self.ldl.set_pattern(&self.matrix);
         self.lu.set_pattern(&self.ldl);
         let matrix = &self.matrix;
@@ -467,7 +482,8 @@ impl System {
         }
         self.rows_of_start.clear();
         self.rows_of_start.resize(row as usize, [[0.0; 6]; 2]);
-        for list in [&mut self.x, &mut self.keep, &mut self.plain, &mut self.step] {
+        let kept = [&mut self.kept_plain, &mut self.kept_place];
+        for list in [&mut self.x, &mut self.keep, &mut self.plain, &mut self.step].into_iter().chain(kept) {
             list.clear();
             list.resize(sizes.len(), [0.0; 6]);
         }
@@ -611,7 +627,7 @@ impl System {
         self.ldl.factor(&self.stiffened).map_err(|node| self.failed_at(model, node))
     }
 
-    fn failed_at(&self, model: &Model, node: usize) -> Failure {
+    pub(super) fn failed_at(&self, model: &Model, node: usize) -> Failure {
         let Some(link) = node.checked_sub(self.bodies) else { return Failure::NotFinite(BodyId(node as u32)) };
         match Rows::of(model, link) {
             Rows::Joint(_) => Failure::Factor(JointId(link as u32)),
@@ -835,12 +851,21 @@ impl System {
     ) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
         let joints = self.joints(model);
-        let System { stiffened: ahead, matrix, links, leaders, v, middle, ahead: drifted, .. } = self;
+        let System { stiffened: ahead, matrix, v, middle, ahead: drifted, .. } = self;
         ahead.copy_outside(matrix, joints);
         for i in 0..self.bodies {
             let change = spin_derivative(drifted[i], to_twist(&v[i]).angular, h) - middle[i];
             ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
         }
+        self.set_rows_of_end(part, along, state, poses);
+        self.lu.factor(&self.ldl, &self.stiffened, &self.matrix).map_err(|node| self.failed_at(model, node))
+    }
+
+    /// Sets the rows of links in `stiffened`, which has the blocks of the matrix, to those where the drift v ends, as v moves them; where joints act [along the mean](Along::Mean)
+    /// of their rows it adds what tension does to them.
+    pub(super) fn set_rows_of_end(&mut self, part: &Part<'_>, along: Along, state: &State, poses: &[Pose]) {
+        let &Part { model, h, .. } = part;
+        let System { stiffened: ahead, matrix, links, leaders, v, .. } = self;
         // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
         let turn = |i: usize| exp_derivative(to_twist(&v[i]).angular * h);
         let by_drift = |turn: DMat3, row: Twist| from_twist(Twist::new(row.linear, turn.transpose() * row.angular));
@@ -894,7 +919,6 @@ impl System {
                 }
             }
         }
-        self.lu.factor(&self.ldl, &self.stiffened, &self.matrix).map_err(|node| self.failed_at(model, node))
     }
 
     /// One correction of v and y; returns its size as a turn or a share of the model's size in h.

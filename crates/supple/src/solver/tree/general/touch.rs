@@ -45,6 +45,8 @@ enum Law {
     Grips,
     /// Within a disc of this radius, μ f̄_N.
     Slides(f64),
+    /// Within the disc μ f_N of its own normal impulse: (4) itself, which is no gradient.
+    Coulomb,
 }
 
 /// One contact, or one limit that may be reached.
@@ -57,6 +59,9 @@ pub(super) struct Touch {
     /// Rows of a and b: velocities become those of (4).
     rows_a: [Vector; 3],
     rows_b: [Vector; 3],
+    /// The normal rows as v moves the gap: those of the end of a drift.
+    ahead_a: Vector,
+    ahead_b: Vector,
     /// Where the blocks of a, b and both are.
     at: [Slot; 3],
     friction: f64,
@@ -74,6 +79,8 @@ pub(super) struct Touch {
     sigma: [f64; 3],
     pub(super) force: [f64; 3],
     stiff: [[f64; 3]; 3],
+    /// What (7) adds to f̄ whatever v does.
+    jump: [f64; 3],
     /// G d along the line that is searched.
     along: [f64; 3],
     /// Whether it takes part at all.
@@ -104,6 +111,8 @@ impl Touch {
             axes,
             rows_a: [[0.0; 6]; 3],
             rows_b: [[0.0; 6]; 3],
+            ahead_a: [0.0; 6],
+            ahead_b: [0.0; 6],
             at: [matrix.slot(a, a), matrix.slot(b.unwrap_or(a), b.unwrap_or(a)), matrix.slot(a, b.unwrap_or(a))],
             friction,
             kept_friction: friction,
@@ -115,6 +124,7 @@ impl Touch {
             sigma: [0.0; 3],
             force: [0.0; 3],
             stiff: [[0.0; 3]; 3],
+            jump: [0.0; 3],
             along: [0.0; 3],
             acts: true,
         }
@@ -130,6 +140,7 @@ impl Touch {
             })
         };
         (self.rows_a, self.rows_b) = (rows(lever_a, 1.0), rows(lever_b, -1.0));
+        (self.ahead_a, self.ahead_b) = (self.rows_a[0], self.rows_b[0]);
         for (body, lever) in [(Some(self.a), lever_a), (self.b, lever_b)] {
             let Some(i) = body else { continue };
             let (body, s) = (&model.bodies()[i], &state.bodies[i]);
@@ -163,6 +174,7 @@ impl Touch {
     pub(super) fn turn_stop(&mut self, stop: &Stop) {
         self.rows_a[0] = from_twist(stop.a);
         self.rows_b[0] = from_twist(stop.b);
+        (self.ahead_a, self.ahead_b) = (self.rows_a[0], self.rows_b[0]);
     }
 
     fn rows_times(&self, v: &[Vector]) -> [f64; 3] {
@@ -200,6 +212,7 @@ impl Touch {
         match self.law {
             Law::Grips => onto_cone(x, self.friction),
             Law::Slides(radius) => onto_disc(x, radius),
+            Law::Coulomb => onto_coulomb(x, self.friction),
         }
     }
 
@@ -236,6 +249,107 @@ impl Touch {
         }
     }
 
+    /// From here on its law is (4) itself, from the present impulse.
+    pub(super) fn begin_coulomb(&mut self) {
+        self.law = Law::Coulomb;
+        self.held = self.force;
+        self.weight = if self.softness > 0.0 { WEIGHT / self.softness } else { 0.0 };
+    }
+
+    /// The linear law that Newton's method takes for `f = Π(f − r σ)` at f̄ and v, [`stiff`](Self::stiff) and `force` being Π and its derivative P there:
+    ///
+    /// ```text
+    /// (1 − P + ε P) δf = Π − f̄ − r P G δv,      so   δf = jump − S G δv                                          (7)
+    /// ```
+    /// ε gives what grips, and what is pressed, the stiffness of the largest weight; without it redundant contacts would have no solution.
+    pub(super) fn linearise(&mut self) {
+        if self.weight == 0.0 {
+            (self.jump, self.stiff) = ([0.0; 3], [[0.0; 3]; 3]);
+            return;
+        }
+        let epsilon = self.weight * self.softness / LARGEST_WEIGHT;
+        let p = DMat3::from_cols_array_2d(&self.stiff).transpose();
+        let q = (DMat3::IDENTITY - p * (1.0 - epsilon)).inverse();
+        let rest = DVec3::from(self.force) - DVec3::from(self.held);
+        self.jump = (q * rest).to_array();
+        self.stiff = (q * p).transpose().to_cols_array_2d();
+    }
+
+    /// Adds `Gᵀ f̄`, or with the jump of (7) `Gᵀ (f̄ + jump)`, to the impulses of its bodies.
+    pub(super) fn push_held(&self, with_jump: bool, x: &mut [Vector]) {
+        for k in 0..3 {
+            let f = self.held[k] + if with_jump { self.jump[k] } else { 0.0 };
+            add_scaled(&mut x[self.a], f, &self.rows_a[k]);
+            if let Some(b) = self.b {
+                add_scaled(&mut x[b], f, &self.rows_b[k]);
+            }
+        }
+    }
+
+    /// Adds `Gᵀ S G`, which is not symmetric: `below` and `above` are its halves as [`Lu`](crate::maths::sparse::Lu) takes them.
+    pub(super) fn stiffen_halves(&self, below: &mut Sparse, above: &mut Sparse) {
+        if self.stiff == [[0.0; 3]; 3] {
+            return;
+        }
+        let block = |left: &[Vector; 3], right: &[Vector; 3]| {
+            let mut out = Block::zeros(6, 6);
+            for (i, row) in left.iter().enumerate() {
+                let mut sum = [0.0; 6];
+                for (j, other) in right.iter().enumerate() {
+                    add_scaled(&mut sum, self.weight * self.stiff[i][j], other);
+                }
+                out.add_outer(row, &sum);
+            }
+            out
+        };
+        let (ahead_a, ahead_b) = self.rows_ahead();
+        below.add_to(self.at[0], &block(&self.rows_a, &ahead_a));
+        if let Some(b) = self.b {
+            below.add_to(self.at[1], &block(&self.rows_b, &ahead_b));
+            let (ab, ba) = (block(&self.rows_a, &ahead_b), block(&self.rows_b, &ahead_a).transposed());
+            let (lower, upper) = if self.a > b { (ab, ba) } else { (ba, ab) };
+            below.add_to(self.at[2], &lower);
+            above.add_to(self.at[2], &upper);
+        }
+    }
+
+    /// The rows by which v moves σ.
+    fn rows_ahead(&self) -> ([Vector; 3], [Vector; 3]) {
+        let ([_, t_a, u_a], [_, t_b, u_b]) = (self.rows_a, self.rows_b);
+        ([self.ahead_a, t_a, u_a], [self.ahead_b, t_b, u_b])
+    }
+
+    /// Sets the rows by which v moves the gap.
+    pub(super) fn set_ahead(&mut self, a: Twist, b: Twist) {
+        (self.ahead_a, self.ahead_b) = (from_twist(a), from_twist(b));
+    }
+
+    /// Its normal, world axes.
+    pub(super) fn normal(&self) -> DVec3 {
+        self.axes.x_axis
+    }
+
+    /// Follows (7) along the step d of the bodies.
+    pub(super) fn follow_law(&mut self, d: &[Vector]) {
+        let mut along = self.rows_times(d);
+        along[0] = dot(&self.ahead_a, &d[self.a]) + self.b.map_or(0.0, |b| dot(&self.ahead_b, &d[b]));
+        for i in 0..3 {
+            let taken: f64 = (0..3).map(|j| self.stiff[i][j] * along[j]).sum();
+            self.along[i] = self.jump[i] - self.weight * taken;
+            self.held[i] += self.along[i];
+        }
+    }
+
+    /// Goes back by this share of the step that [`follow_law`](Self::follow_law) made.
+    pub(super) fn go_back(&mut self, share: f64) {
+        (0..3).for_each(|k| self.held[k] -= share * self.along[k]);
+    }
+
+    /// Takes the impulse of Newton's method.
+    pub(super) fn end_coulomb(&mut self) {
+        self.force = self.held;
+    }
+
     /// Makes ready to search along d; returns `r (G d)ᵀ P (G d)`.
     pub(super) fn aim(&mut self, d: &[Vector]) -> f64 {
         self.along = self.rows_times(d);
@@ -260,8 +374,10 @@ impl Touch {
         let change = DVec3::new(n - self.held[0], t - self.held[1], u - self.held[2]).length();
         let edge = match self.law {
             // The cone lets go of what slides: it is to go on as sliding.
-            Law::Grips if self.is_at_edge(AT_EDGE) => LIFTED * self.friction * self.sigma[1].hypot(self.sigma[2]),
-            Law::Grips => 0.0,
+            Law::Grips if self.is_at_edge(AT_EDGE) => {
+                LIFTED * self.friction * (self.sigma[1] * self.sigma[1] + self.sigma[2] * self.sigma[2]).sqrt()
+            }
+            Law::Grips | Law::Coulomb => 0.0,
             Law::Slides(radius) => {
                 let wrong = (radius - self.friction * n).abs() * self.softness;
                 if wrong > accuracy * self.friction * n * self.softness { wrong } else { 0.0 }
@@ -273,7 +389,7 @@ impl Touch {
     /// Whether the impulse is on the edge of the cone.
     fn is_at_edge(&self, share: f64) -> bool {
         let [n, t, u] = self.force;
-        self.friction > 0.0 && n > 0.0 && t.hypot(u) >= share * self.friction * n
+        self.friction > 0.0 && n > 0.0 && (t * t + u * u).sqrt() >= share * self.friction * n
     }
 
     /// The next round: f̄ ← f.
@@ -288,7 +404,7 @@ impl Touch {
     /// The radius of its disc and what the law asks it to be, both as velocities that such an impulse causes; `None` unless it slides.
     pub(super) fn disc(&self) -> Option<[f64; 2]> {
         match self.law {
-            Law::Grips => None,
+            Law::Grips | Law::Coulomb => None,
             Law::Slides(radius) => Some([radius * self.softness, self.friction * self.force[0] * self.softness]),
         }
     }
@@ -330,7 +446,7 @@ impl Touch {
     /// throw it off.
     pub(super) fn guess_sliding(&mut self) {
         let [n, t, u] = self.sigma;
-        if self.friction > 0.0 && self.held == [0.0; 3] && t.hypot(u) > self.friction * -n {
+        if self.friction > 0.0 && self.held == [0.0; 3] && (t * t + u * u).sqrt() > self.friction * -n {
             self.law = Law::Slides(0.0);
         }
     }
@@ -359,7 +475,7 @@ fn onto_cone([n, t, u]: [f64; 3], friction: f64) -> ([f64; 3], [[f64; 3]; 3]) {
             ([0.0; 3], [[0.0; 3]; 3])
         };
     }
-    let size = t.hypot(u);
+    let size = (t * t + u * u).sqrt();
     if size <= friction * n {
         return ([n, t, u], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
     }
@@ -382,7 +498,7 @@ fn onto_cone([n, t, u]: [f64; 3], friction: f64) -> ([f64; 3], [[f64; 3]; 3]) {
 /// The normal part, where it pushes, and the tangents within a disc; and the derivative of both.
 fn onto_disc([n, t, u]: [f64; 3], radius: f64) -> ([f64; 3], [[f64; 3]; 3]) {
     let (normal, stiff) = if n > 0.0 { (n, 1.0) } else { (0.0, 0.0) };
-    let size = t.hypot(u);
+    let size = (t * t + u * u).sqrt();
     if size <= radius {
         return ([normal, t, u], [[stiff, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
     }
@@ -394,4 +510,26 @@ fn onto_disc([n, t, u]: [f64; 3], radius: f64) -> ([f64; 3], [[f64; 3]; 3]) {
         [0.0, -turn * e[0] * e[1], turn * e[0] * e[0]],
     ];
     ([normal, radius * e[0], radius * e[1]], stiff)
+}
+
+/// The normal part, where it pushes, and the tangents within the disc μ n; and the derivative of both, rows of the result by columns of x.
+fn onto_coulomb([n, t, u]: [f64; 3], friction: f64) -> ([f64; 3], [[f64; 3]; 3]) {
+    if n <= 0.0 {
+        return ([0.0; 3], [[0.0; 3]; 3]);
+    }
+    let (size, radius) = ((t * t + u * u).sqrt(), friction * n);
+    if friction == 0.0 {
+        return ([n, 0.0, 0.0], [[1.0, 0.0, 0.0], [0.0; 3], [0.0; 3]]);
+    }
+    if size <= radius {
+        return ([n, t, u], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    }
+    let e = [t / size, u / size];
+    let turn = radius / size;
+    let stiff = [
+        [1.0, 0.0, 0.0],
+        [friction * e[0], turn * e[1] * e[1], -turn * e[0] * e[1]],
+        [friction * e[1], -turn * e[0] * e[1], turn * e[0] * e[0]],
+    ];
+    ([n, radius * e[0], radius * e[1]], stiff)
 }
