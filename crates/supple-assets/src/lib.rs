@@ -36,7 +36,10 @@ pub use character::Character;
 pub use error::{FileError, Note};
 pub use export_bvh::export as export_bvh;
 pub use files::{Files, InputFile};
-pub use gltf::{BakeSettings, Baked, RootMotion, SpringChain, SpringCollider, SpringJoint, Springs, bake_scene};
+pub use gltf::{
+    BakeSettings, Baked, Look, Looks, MaterialLook, Opacity, RootMotion, SpringChain, SpringCollider, SpringJoint,
+    Springs, Wrap, bake_scene,
+};
 pub use imported::{Carried, DrawnMesh, Group, Imported, Link, NoClip};
 pub use inner::Inner;
 pub use open::{CHARACTER_ENDINGS, open};

@@ -275,3 +275,34 @@ fn the_smallest_pictures_are_drawn_too() {
     let output = supple(&["-q", "render", "pendulum", "--size", "20x20", "-o", path.to_str().unwrap()]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
 }
+
+/// A character of a file is drawn with its textures, JPEG and PNG: the logo's blue and green on the one, the green of the hood and the skin of the face on the other.
+#[test]
+fn characters_of_files_wear_their_textures() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(PathBuf::from) else {
+        assert!(std::env::var_os("SUPPLE_REQUIRE_ASSETS").is_none(), "SUPPLE_ASSETS names no folder");
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    // Shares of the pixels that are clearly green, blue and of skin.
+    let shares = |name: &str, file: &str, layers: &str| {
+        let scene = assets.join(file).to_string_lossy().into_owned();
+        let (path, _) = render(name, &[&scene, "--size", "240x240", "--at", "0", "--layers", layers]);
+        let picture = Picture::read(&path);
+        let share = |is: fn(i32, i32, i32) -> bool| {
+            let found = picture.pixels.iter().filter(|p| is(p[0].into(), p[1].into(), p[2].into()));
+            found.count() as f64 / picture.pixels.len() as f64
+        };
+        [
+            share(|r, g, b| g > r + 25 && g > b + 25),
+            share(|r, _, b| b > r + 50),
+            share(|r, g, b| r > g + 25 && g > b + 10),
+        ]
+    };
+    let [green, blue, _] = shares("man.png", "gltf/CesiumMan.glb", "mesh");
+    assert!(green > 0.004 && blue > 0.004, "{green} {blue}");
+    let [hood, _, skin] = shares("rogue.png", "characters/rogue-hooded.glb", "mesh");
+    assert!(hood > 0.05 && skin > 0.02, "{hood} {skin}");
+    // Drawn by its shapes it is another picture.
+    assert_ne!(shares("shapes.png", "gltf/CesiumMan.glb", "shapes"), shares("man.png", "gltf/CesiumMan.glb", "mesh"));
+}

@@ -73,6 +73,15 @@ impl History {
             after.clone_from(newer); // the same slider, still being moved
             return lost;
         }
+        if soon
+            && edit.begun.is_none()
+            && let Some(Edit { label, take, what: What::Pin { after: after @ Some(_), .. }, .. }) = self.done.last_mut()
+            && let What::Pin { after: newer @ Some(_), .. } = &edit.what
+            && (&*label, *take) == (&edit.label, edit.take)
+        {
+            *after = *newer; // the same mark, still being dragged
+            return lost;
+        }
         self.done.push(edit);
         if self.done.len() > MAX_EDITS
             && let What::Delete { removed, .. } = self.done.remove(0).what

@@ -67,12 +67,17 @@ pub(crate) enum Request {
         #[serde(default)]
         pointer: u32,
     },
-    /// Hold a body where it is, or let it go; the level is that of it while directing.
+    /// Hold a body where it is, or let it go; the level is that of it while directing. `turn` says whether its orientation is held as well, `at` where its
+    /// centre of mass is to be.
     Pin {
         body: u32,
         on: bool,
         #[serde(default)]
         level: Option<LevelTold>,
+        #[serde(default)]
+        turn: Option<bool>,
+        #[serde(default)]
+        at: Option<[f64; 3]>,
     },
     /// Target poses by the name of the tracker; null lets the scene drive that tracker again.
     Targets { poses: BTreeMap<String, Option<TargetPose>> },
@@ -357,6 +362,9 @@ pub(crate) struct Status<'a> {
     pub(crate) pins: Vec<u32>,
     /// One by one those of the pins.
     pub(crate) pin_levels: Vec<LevelTold>,
+    /// Where their centres of mass are to be, and whether their orientations are held.
+    pub(crate) pin_places: Vec<[f64; 3]>,
+    pub(crate) pin_turns: Vec<bool>,
     pub(crate) take: usize,
     /// By index; null where one was removed.
     pub(crate) takes: Vec<Option<TakeLine<'a>>>,

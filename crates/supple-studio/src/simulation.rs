@@ -539,10 +539,14 @@ struct Stage {
     culprit: Option<BodyId>,
 }
 
-/// Where a body is held, and whose wish comes first while the character is directed.
+/// Places are within this \[m\].
+const FARTHEST: f64 = 1e6;
+
+/// Where a body is held, in which orientation if in one, and whose wish comes first while the character is directed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pin {
     at: DVec3,
+    turn: Option<DQuat>,
     level: LevelTold,
 }
 
@@ -983,7 +987,7 @@ impl Simulation {
                 self.stage.let_go(|owner| owner == (client, pointer));
                 return Ok(Told::Nothing);
             }
-            Request::Pin { body, on, level } => self.stage.pin(body, on, level)?,
+            Request::Pin { body, on, level, turn, at } => self.stage.pin(body, on, level, turn, at.map(DVec3::from))?,
             Request::Steer { values } => return self.stage.steer(values),
             Request::State { bodies, state, strength, blend, at } => {
                 self.stage.change_tone(bodies, &state, (strength, blend), at)?;
@@ -1045,6 +1049,8 @@ impl Simulation {
             settings: stage.settings_told(),
             pins: stage.pins.keys().copied().collect(),
             pin_levels: stage.pins.values().map(|pin| pin.level).collect(),
+            pin_places: stage.pins.values().map(|pin| pin.at.to_array()).collect(),
+            pin_turns: stage.pins.values().map(|pin| pin.turn.is_some()).collect(),
             take: stage.take,
             takes: takes_told(stage),
             aside: self.aside_told(),
@@ -1241,9 +1247,9 @@ impl Stage {
         self.hold();
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
-        let pins = pinned.map(|(drag, _)| (drag.body.0, drag.target)).chain(self.posed_pins());
+        let pins = pinned.map(|(drag, _)| (drag.body.0, drag.target, None)).chain(self.gripped_pins());
         let of_level = |pins: &BTreeMap<u32, Pin>, body| pins.get(&body).map_or(LevelTold::Primary, |pin| pin.level);
-        let held = pins.map(|(body, at)| (body, Pin { at, level: of_level(&self.pins, body) }));
+        let held = pins.map(|(body, at, turn)| (body, Pin { at, turn, level: of_level(&self.pins, body) }));
         self.pins = held.chain(self.directed_pins()).collect();
     }
 
@@ -1498,19 +1504,37 @@ impl Stage {
         self.grabs.retain(|&owner, _| !of(owner));
     }
 
-    /// Holds a body where it is, at a level, or lets it go. One that is held already stays there and may come to another level.
-    fn pin(&mut self, body: u32, on: bool, level: Option<LevelTold>) -> Result<(), Refused> {
+    /// Holds a body where it is or is to be, at a level, or lets it go. One that is held already stays as it is but for what is told.
+    fn pin(
+        &mut self,
+        body: u32,
+        on: bool,
+        level: Option<LevelTold>,
+        turn: Option<bool>,
+        at: Option<DVec3>,
+    ) -> Result<(), Refused> {
         self.check_body(body)?;
-        let before = self.pins.get(&body).copied();
-        let place = before.map_or(self.now.state.bodies[body as usize].position, |pin| pin.at);
+        if at.is_some_and(|at| !(at.is_finite() && at.length() <= FARTHEST)) {
+            return Err(("studio/value", format!("give a place within {FARTHEST} m")));
+        }
+        let (now, before) = (&self.now.state.bodies[body as usize], self.pins.get(&body).copied());
+        let place = at.or(before.map(|pin| pin.at)).unwrap_or(now.position);
         let level = level.or(before.map(|pin| pin.level)).unwrap_or(LevelTold::Primary);
-        let after = on.then_some(Pin { at: place, level });
+        let held = before.and_then(|pin| pin.turn);
+        let turn = match turn {
+            Some(true) => held.or(Some(now.orientation)),
+            Some(false) => None,
+            None => held,
+        };
+        let after = on.then_some(Pin { at: place, turn, level });
         if before == after {
             return Ok(());
         }
         let begun = self.fork()?;
         self.hold_body(body, after);
         let what = match (before, after) {
+            (Some(a), Some(b)) if a.at != b.at => "move pin",
+            (Some(a), Some(b)) if a.turn != b.turn => "turn of pin",
             (Some(_), Some(_)) => "level of pin",
             (_, None) => "unpin",
             _ => "pin",

@@ -206,6 +206,8 @@ fn case(key: &str) -> Option<Case> {
             match field {
                 "body" => moves(chain, vec![changed(&pin, &["body"], json!(1))], vec![pin]),
                 "on" => moves(chain, vec![pin.clone(), changed(&pin, &["on"], json!(false))], vec![pin]),
+                "turn" => moves(chain, vec![changed(&pin, &["turn"], json!(true))], vec![pin]),
+                "at" => moves(chain, vec![changed(&pin, &["at"], json!([0.1, 0.2, 0.0]))], vec![pin]),
                 _ => says(chain, vec![changed(&pin, &["level"], json!("tertiary"))], vec![pin]),
             }
         }

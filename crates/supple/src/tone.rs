@@ -3,20 +3,27 @@
 //! A [`Tones`] is turned into the [`Input`] of each step, after the scene's own script. What carries a body (its tracker, the
 //! root's hold, the force that its motion needs) belongs to its tone and ends with it:
 //!
-//! | tone | tracker of the body | force `m (a − g)` | script's trackers | joint spring | joint damper |
-//! |---|---|---|---|---|---|
-//! | as the script has it | | | 1 | 1 | 1 |
-//! | posed | to the pose it had | 1, a = 0 | 0 | 0 | 0 |
-//! | follow | to the clip | 1 | 0 | 0 | 0 |
-//! | loose | 0 | 0 | 0 | weight sags by 60° | half critical for that spring |
-//! | limp | 0 | 0 | 0 | 0 | a quarter of critical for the limb as a pendulum |
+//! | tone | tracker of the body | force `m (a − g)` | script's trackers | joint spring | joint damper | tissue |
+//! |---|---|---|---|---|---|---|
+//! | as the script has it | | | 1 | 1 | 1 | 0 |
+//! | posed | to the pose it had | 1, a = 0 | 0 | 0 | 0 | 0 |
+//! | follow | to the clip | 1 | 0 | 0 | 0 | 0 |
+//! | loose | 0 | 0 | 0 | a limb held level sags by 60° | half critical for that spring | 1 |
+//! | limp | 0 | 0 | 0 | 0 | a quarter of critical for the limb as a pendulum | 1 |
 //!
 //! A body whose tracker has no stiffness hangs on the one above it and sways in every tone, on the springs of its joint as they are: hair, ears, capes.
 //! It is not carried, and neither is it let go.
 //!
 //! Posed and follow hold in the world: a limb that follows while the rest is loose is what the rest hangs from. At a strength
 //! below 1 each number lies between loose and the tone. From the moment of a change all numbers go from what they were to what the new tone
-//! has, over the blend time, and the target of follow moves from the pose the body had to the clip.
+//! has, over the blend time, and the target of posed and follow moves from the pose the body had to where it is led.
+//!
+//! What was let go is caught first: a limb that falls on while it is hardly held yet strikes the ground as a ragdoll does. The target starts with the body's own
+//! velocity, which it loses within a seventh of a second, so that the body may be held in full from then on without a jerk, and the rest of the blend time
+//! carries it to its goal.
+//!
+//! Tissue makes dampers stronger at both ends of the scale: `c (1 + (ω/ω₁)²) + τ/ω`. Friction τ, a small part of the limb's weight, stops what would creep near its
+//! balance for many seconds; what turns faster than joints do is slowed down, or the last joints of fingers would whip at hundreds of rad/s.
 
 use crate::input::{Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench, rotation, singular};
@@ -34,11 +41,22 @@ const LOOSE_SAG: f64 = FRAC_PI_3;
 /// Damping ratio of loose limbs on their springs, and of limp ones as pendulums.
 const LOOSE_RATIO: f64 = 0.5;
 const LIMP_RATIO: f64 = 0.25;
+/// Friction of tissue in shares of the torque of the limb held level, and the speeds from which on it is whole: of the joint \[rad/s\] or of what hangs on
+/// it \[m/s\], whichever is the slower.
+const FRICTION: f64 = 0.12;
+const FRICTION_SPEED: (f64, f64) = (0.02, 0.004);
+/// Tissue multiplies the damping of a joint by no more: one that is hardly damped would be locked.
+const MOST_TISSUE: f64 = 1e4;
+/// Where tissue doubles the damping of a joint \[rad/s\]: few joints of a living body get faster.
+const FAST: f64 = 15.0;
 /// A blow takes the strength of a limb within this time \[s\].
 const HIT_TIME: f64 = 0.1;
 /// How long letting go and carrying take unless told \[s\].
 const LET_GO_TIME: f64 = 0.1;
 const CARRY_TIME: f64 = 0.7;
+/// What was let go is held in full within this time, and its target loses the velocity that the body had within that \[s\]; both at most the blend time.
+const CATCH_TIME: f64 = 0.05;
+const COAST_TIME: f64 = 0.15;
 /// A clip that does not end as it begins goes over from end to beginning in this time at most \[s\].
 const LOOP_TIME: f64 = 0.25;
 
@@ -243,13 +261,14 @@ struct Levels {
     script: f64,
     stiffness: f64,
     damping: f64,
+    tissue: f64,
 }
 
 impl Levels {
-    const SCRIPT: Levels = Levels { pull: 0.0, carry: 0.0, script: 1.0, stiffness: 1.0, damping: 1.0 };
-    const CARRIED: Levels = Levels { pull: 1.0, carry: 1.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
-
-    const SWAYS: Levels = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 1.0, damping: 1.0 };
+    const NONE: Levels = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 0.0, damping: 0.0, tissue: 0.0 };
+    const SCRIPT: Levels = Levels { script: 1.0, stiffness: 1.0, damping: 1.0, ..Levels::NONE };
+    const CARRIED: Levels = Levels { pull: 1.0, carry: 1.0, ..Levels::NONE };
+    const SWAYS: Levels = Levels { stiffness: 1.0, damping: 1.0, ..Levels::NONE };
 
     fn towards(self, other: Levels, share: f64) -> Levels {
         let mix = |a: f64, b: f64| a * (1.0 - share) + b * share;
@@ -259,6 +278,7 @@ impl Levels {
             script: mix(self.script, other.script),
             stiffness: mix(self.stiffness, other.stiffness),
             damping: mix(self.damping, other.damping),
+            tissue: mix(self.tissue, other.tissue),
         }
     }
 }
@@ -283,8 +303,9 @@ struct Held {
     change: Span,
     /// When the target began to move from where the body was then, and how long that takes. What is let go keeps its target while it fades.
     way: Span,
-    /// Where the body was then, and where it goes when it is posed.
+    /// Where the body was then, how it moved, and where it goes when it is posed.
     pose: Pose,
+    velocity: Twist,
     goal: Pose,
     /// When it was last struck \[s\].
     struck: f64,
@@ -302,17 +323,15 @@ impl Span {
 
     /// How much of it is over.
     fn share(&self, time: f64) -> f64 {
-        self.shares(time)[0]
+        let x = (time - self.begun) / self.length;
+        if self.length <= 0.0 || x >= 1.0 { 1.0 } else { ease(x) }
     }
 
-    /// The same with its rate and the rate of that.
-    fn shares(&self, time: f64) -> [f64; 3] {
-        let x = (time - self.begun) / self.length;
-        if self.length <= 0.0 || x >= 1.0 {
-            return [1.0, 0.0, 0.0];
-        }
-        let x = x.max(0.0);
-        [ease(x), 6.0 * x * (1.0 - x) / self.length, (6.0 - 12.0 * x) / (self.length * self.length)]
+    /// How long what loses its speed has gone at its first speed, in effect: `τ/3 (1 − (1 − t/τ)³)` \[s\].
+    fn coasted(&self, time: f64) -> f64 {
+        let whole = self.length.min(COAST_TIME);
+        let left = if whole > 0.0 { (1.0 - (time - self.begun) / whole).clamp(0.0, 1.0) } else { 0.0 };
+        whole / 3.0 * (1.0 - left * left * left)
     }
 }
 
@@ -323,6 +342,8 @@ struct Part {
     sways: bool,
     mass: f64,
     inertia: DMat3,
+    /// Torque of friction by the damping of the joint that it hangs on, and the speed from which on it is whole \[rad/s\].
+    friction: (f64, f64),
     loose: Levels,
     limp: Levels,
 }
@@ -362,7 +383,10 @@ pub struct Tones {
     script_wrenches: usize,
     /// Whether the bodies ever left the script: until then the input is left alone.
     left: bool,
-    poses: [Vec<Pose>; 2],
+    /// Targets at the beginning, the end and the middle of a step.
+    poses: [Vec<Pose>; 3],
+    /// Where bodies on their way would be if they only lost their speed.
+    coasted: Vec<Pose>,
 }
 
 impl Tones {
@@ -377,6 +401,7 @@ impl Tones {
             change: Span::OVER,
             way: Span::OVER,
             pose: Pose::IDENTITY,
+            velocity: Twist::ZERO,
             goal: Pose::IDENTITY,
             struck: f64::NEG_INFINITY,
         };
@@ -392,7 +417,8 @@ impl Tones {
             next: 0,
             script_wrenches,
             left: false,
-            poses: [scratch.clone(), scratch],
+            poses: [scratch.clone(), scratch.clone(), scratch.clone()],
+            coasted: scratch,
         }
     }
 
@@ -475,7 +501,9 @@ impl Tones {
 
     /// How much of the change to its tone is done, from 0 to 1.
     pub fn blended(&self, body: BodyId, time: f64) -> f64 {
-        self.held[body.index()].change.share(time)
+        let held = &self.held[body.index()];
+        let way = if held.tone.is_carried() { held.way.share(time) } else { 1.0 };
+        way.min(held.change.share(time))
     }
 
     /// The part of the whole mass that forces from outside hold up, from 0 to 1.
@@ -567,7 +595,10 @@ impl Tones {
             held.change = Span { begun: state.time, length: *blend };
             if tone.is_carried() {
                 held.way = held.change;
-                held.pose = state.bodies[b].pose();
+                if before.pull + before.script <= 0.0 {
+                    held.change.length = blend.min(CATCH_TIME);
+                }
+                (held.pose, held.velocity) = (state.bodies[b].pose(), state.bodies[b].velocity);
                 held.goal = if *start { model.bodies()[b].start } else { held.pose };
             }
         }
@@ -630,6 +661,9 @@ impl Tones {
         }
         self.aim(model, time, 0);
         self.aim(model, end, 1);
+        if (0..self.bodies()).any(|b| self.is_between(b, end)) {
+            self.aim(model, 0.5 * (time + end), 2);
+        }
         self.pull(model, (time, end), input);
         self.carry((time, end), input);
         if input.joints.len() < model.joints().len() {
@@ -640,7 +674,12 @@ impl Tones {
             let base = scales.get(j).copied().unwrap_or_default();
             let own = &mut input.joints[j];
             own.stiffness_scale = base.stiffness_scale * levels.stiffness;
-            own.damping_scale = base.damping_scale * levels.damping;
+            let speed = relative_speed(model, state, j);
+            let (friction, least) = self.parts[self.hung[j]].friction;
+            let friction = friction / speed.max(least);
+            let fast = levels.damping * (speed / FAST).powi(2);
+            let tissue = (levels.tissue * (fast + friction)).min(MOST_TISSUE);
+            own.damping_scale = base.damping_scale * (levels.damping + tissue);
         }
     }
 
@@ -675,7 +714,6 @@ impl Tones {
 
     /// The forces that carry the bodies, in the middle of the step; the script's in proportion.
     fn carry(&self, (start, end): (f64, f64), input: &mut Input) {
-        let middle = 0.5 * (start + end);
         let gravity = input.gravity;
         for (body, wrench) in input.wrenches.iter_mut().take(self.script_wrenches) {
             let share = self.levels(body.index(), end).script;
@@ -690,7 +728,7 @@ impl Tones {
         for b in 0..self.held.len() {
             let (carry, Part { mass, inertia, .. }) = (self.levels(b, end).carry, self.parts[b]);
             let wrench = if carry > 0.0 {
-                let needed = needs(self.accelerated(b, middle), mass, inertia, gravity);
+                let needed = needs(self.accelerated(b, (start, end)), mass, inertia, gravity);
                 Wrench::new(needed.force * carry, needed.torque * carry)
             } else {
                 Wrench::ZERO
@@ -720,30 +758,26 @@ impl Tones {
         }
     }
 
-    /// How the target of a body is accelerated: that of the clip, and what the blend adds, `s″ (p − p₀) + 2 s′ v + s a`.
-    fn accelerated(&self, b: usize, time: f64) -> Moved {
+    /// How the target of a body is accelerated in the middle of a step: as its clip is, or, between two poses, by their differences over both halves.
+    fn accelerated(&self, b: usize, (start, end): (f64, f64)) -> Moved {
         let still = |pose| Moved { pose, velocity: Twist::ZERO, acceleration: Twist::ZERO };
-        let held = &self.held[b];
-        let mut moved = match (held.aim, self.clip_for(b)) {
-            (Aim::Clip, Some((figure, clip, own))) => {
-                let moved = clip.at(time, own);
-                // Between two clips the springs do it.
-                if figure.is_between(time) { still(moved.pose) } else { moved }
-            }
-            _ => still(held.goal),
-        };
-        let [s, rate, bend] = held.way.shares(time);
-        if s < 1.0 {
-            let way = moved.pose.translation - held.pose.translation;
-            let round = turn(held.pose.rotation, moved.pose.rotation);
-            let sum = |way: DVec3, v: DVec3, a: DVec3| way * bend + v * (2.0 * rate) + a * s;
-            moved.acceleration = Twist::new(
-                sum(way, moved.velocity.linear, moved.acceleration.linear),
-                sum(round, moved.velocity.angular, moved.acceleration.angular),
-            );
-            moved.velocity = Twist::ZERO;
+        if self.is_between(b, end) {
+            let [first, last, middle] = [0, 1, 2].map(|k| self.poses[k][b]);
+            let half = 0.5 * (end - start);
+            let linear = |from: Pose, to: Pose| (to.translation - from.translation) / half;
+            let angular = |from: Pose, to: Pose| turn(from.rotation, to.rotation) / half;
+            let [v, w] = [linear(first, middle), linear(middle, last)];
+            let [p, q] = [angular(first, middle), angular(middle, last)];
+            return Moved {
+                pose: middle,
+                velocity: Twist::new(0.5 * (v + w), 0.5 * (p + q)),
+                acceleration: Twist::new((w - v) / half, (q - p) / half),
+            };
         }
-        moved
+        match (self.held[b].aim, self.clip_for(b)) {
+            (Aim::Clip, Some((_, clip, own))) => clip.at(0.5 * (start + end), own),
+            _ => still(self.held[b].goal),
+        }
     }
 
     /// The targets of all bodies that are carried, at a time, joints closed.
@@ -770,9 +804,30 @@ impl Tones {
         }
         let together = |b: usize| (held[b].aim != Aim::Script).then(|| held[b].way.share(time));
         if held.iter().any(|held| held.aim != Aim::Script && held.way.share(time) < 1.0) {
-            mix(model, |b| held[b].pose, together, &mut poses);
+            let mut from = std::mem::take(&mut self.coasted);
+            self.coast(model, time, &mut from);
+            mix(model, |b| from[b], together, &mut poses);
+            self.coasted = from;
         }
         self.poses[which] = poses;
+    }
+
+    /// Where the bodies would be if they went on as they moved when their way began and lost their speed; joints stay as closed as they were.
+    fn coast(&self, model: &Model, time: f64, poses: &mut [Pose]) {
+        let topology = model.topology();
+        for (k, node) in topology.nodes.iter().enumerate() {
+            let b = node.body.index();
+            let Held { pose, velocity, way, .. } = self.held[b];
+            let far = way.coasted(time);
+            let rotation = rotation::exp(velocity.angular * far) * pose.rotation;
+            poses[b] = Pose::new(rotation, pose.translation + velocity.linear * far);
+            if let Some((Some(parent), own, above)) = link(model, k) {
+                // The point of the joint is where the parent has it.
+                let before = self.held[parent].pose.then(above).inverse().then(pose.then(own)).translation;
+                let at = poses[parent].then(above).transform_point(before);
+                poses[b].translation = at - rotation * own.translation;
+            }
+        }
     }
 
     /// Notes which bodies were struck in the last step by others that move.
@@ -852,20 +907,9 @@ fn mix(model: &Model, from: impl Fn(usize) -> Pose, share: impl Fn(usize) -> Opt
     let topology = model.topology();
     // From the leaves in, so that a parent is still as the clip has it when its children's relative poses are taken; the
     // relative pose takes the body's own place until the sweep out.
-    let link = |k: usize| {
-        let node = &topology.nodes[k];
-        let joint = model.joint(node.joint?);
-        let parent = node.parent.checked_sub(1).map(|p| topology.nodes[p].body.index());
-        let (own, above) = if node.flipped {
-            (joint.parent_from_joint, joint.child_from_joint)
-        } else {
-            (joint.child_from_joint, joint.parent_from_joint)
-        };
-        Some((parent, own, above))
-    };
     let linked = |k: usize| {
         let b = topology.nodes[k].body.index();
-        let (parent, own, above) = link(k)?;
+        let (parent, own, above) = link(model, k)?;
         let same = match parent {
             Some(p) => share(p).is_some() && share(p) == share(b),
             None => share(b).is_some(),
@@ -897,6 +941,27 @@ fn mix(model: &Model, from: impl Fn(usize) -> Pose, share: impl Fn(usize) -> Opt
             poses[b] = parent.then(above).then(poses[b]).then(own.inverse());
         }
     }
+}
+
+/// What a node of the tree hangs on: the body above it, and the joint's frame in its own body and in that one.
+fn link(model: &Model, k: usize) -> Option<(Option<usize>, Pose, Pose)> {
+    let topology = model.topology();
+    let node = &topology.nodes[k];
+    let joint = model.joint(node.joint?);
+    let parent = node.parent.checked_sub(1).map(|p| topology.nodes[p].body.index());
+    let (own, above) = if node.flipped {
+        (joint.parent_from_joint, joint.child_from_joint)
+    } else {
+        (joint.child_from_joint, joint.parent_from_joint)
+    };
+    Some((parent, own, above))
+}
+
+/// How fast the bodies of a joint turn against each other \[rad/s\].
+fn relative_speed(model: &Model, state: &State, joint: usize) -> f64 {
+    let joint = &model.joints()[joint];
+    let turning = |body: BodyId| state.bodies[body.index()].velocity.angular;
+    (turning(joint.child) - joint.parent.map_or(DVec3::ZERO, turning)).length()
 }
 
 /// By body: whether it hangs on another and its tracker pulls at nothing, so that it sways on its own springs whatever else the character does.
@@ -934,24 +999,17 @@ fn parts(model: &Model) -> Vec<Part> {
     let sways = sways(model);
     let own = |b: usize| {
         let body = &model.bodies()[b];
-        let free = Levels { pull: 0.0, carry: 0.0, script: 0.0, stiffness: 0.0, damping: 0.0 };
         let node = model.topology().node_of[b];
-        let (loose, limp) = model.topology().nodes[node].joint.map_or(((1.0, 1.0), 1.0), |j| slack(model, node, j));
-        Part {
-            tracker: trackers[b],
-            sways: sways[b],
-            mass: body.mass,
-            inertia: body.inertia,
-            loose: Levels { stiffness: loose.0, damping: loose.1, ..free },
-            limp: Levels { damping: limp, ..free },
-        }
+        let alone = (Levels::NONE, Levels::NONE, (0.0, 1.0));
+        let (loose, limp, friction) = model.topology().nodes[node].joint.map_or(alone, |j| slack(model, node, j));
+        Part { tracker: trackers[b], sways: sways[b], mass: body.mass, inertia: body.inertia, friction, loose, limp }
     };
     (0..model.bodies().len()).map(own).collect()
 }
 
-/// Scales of the spring and the damper of a joint when what hangs on it is loose, and of the damper when it is limp. They are never above 1:
-/// what a file makes softer stays so.
-fn slack(model: &Model, node: usize, joint: JointId) -> ((f64, f64), f64) {
+/// What acts at a joint when what hangs on it is loose, and when it is limp, and its friction. Scales of springs and dampers are never above 1: what a file makes softer stays
+/// so.
+fn slack(model: &Model, node: usize, joint: JointId) -> (Levels, Levels, (f64, f64)) {
     let topology = model.topology();
     let joint = model.joint(joint);
     let at = model.body(joint.child).start.then(joint.child_from_joint);
@@ -973,9 +1031,13 @@ fn slack(model: &Model, node: usize, joint: JointId) -> ((f64, f64), f64) {
     };
     let spring = joint.rotation_spring;
     let share = |wanted: f64, has: f64| if has > 0.0 { (wanted / has).min(1.0) } else { 1.0 };
-    // k = load / sag, c = 2 ζ √(k I); of a pendulum k = load
-    let stiffness = share(load / LOOSE_SAG, spring.stiffness);
-    let loose = share(2.0 * LOOSE_RATIO * (load / LOOSE_SAG * moment).sqrt(), spring.damping);
-    let limp = share(2.0 * LIMP_RATIO * (load * moment).sqrt(), spring.damping);
-    ((stiffness, loose), limp)
+    // Held level and let sag by φ, what hangs on it weighs `load cos φ`: k = load cos φ / φ, c = 2 ζ √(k I); of a pendulum k = load
+    let stiffness = load * LOOSE_SAG.cos() / LOOSE_SAG;
+    let damping = |ratio: f64, stiffness: f64| share(2.0 * ratio * (stiffness * moment).sqrt(), spring.damping);
+    let friction = if spring.damping > 0.0 { FRICTION * load / spring.damping } else { 0.0 };
+    let least = FRICTION_SPEED.0.min(FRICTION_SPEED.1 / lever.length().max(1e-9));
+    let tissue = Levels { tissue: 1.0, ..Levels::NONE };
+    let loose =
+        Levels { stiffness: share(stiffness, spring.stiffness), damping: damping(LOOSE_RATIO, stiffness), ..tissue };
+    (loose, Levels { damping: damping(LIMP_RATIO, load), ..tissue }, (friction, least))
 }

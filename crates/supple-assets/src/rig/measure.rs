@@ -4,6 +4,7 @@ use super::{Kind, Tearing, fit};
 use crate::{Bone, Character, Class, FileError, Imported};
 use glam::{DQuat, DVec3};
 use serde::Serialize;
+use supple::tone::{Change, Tone};
 use supple::{BodyId, BodyState, Contacts, Input, Model, Pose, State, Work, Wrench, step};
 
 /// What is measured of a rig. The keys are a promise: add, do not rename.
@@ -162,10 +163,10 @@ fn blow(model: &Model, k: usize, dt: f64) -> (BodyId, Wrench) {
 /// How far the figure leans when it is let go \[rad\]: one that stands upright may stand for any time.
 const LEANS: f64 = 0.2;
 
-/// Lets the loose figure fall over, its springs as they are: when it has come to rest, and the largest speed at the end.
+/// Lets the figure go loose and fall over: when it has come to rest, and the largest speed at the end.
 fn lie_down(imported: &Imported) -> (f64, f64) {
-    let model = &imported.scene.model;
-    let input = loose(imported);
+    let (scene, model) = (&imported.scene, &imported.scene.model);
+    let (mut input, mut tones) = (loose(imported), scene.tones());
     let (mut state, mut work) = (imported.scene.state.clone(), Work::new(model));
     // Turned about its middle, and moved so that its lowest point is as high as it was.
     let lowest = |state: &State| {
@@ -187,7 +188,12 @@ fn lie_down(imported: &Imported) -> (f64, f64) {
         state.bodies.iter_mut().for_each(|body| body.position.y -= down);
     }
     let (mut rest, mut speed) = (0.0, 0.0f64);
+    if tones.change(model, &state, &Change::to(Tone::Loose, 0.0)).is_err() {
+        return (SECONDS, FAILED);
+    }
     for _ in 0..(SECONDS / input.dt) as usize {
+        scene.direct(state.time, &mut input);
+        tones.direct(model, &state, &[], &mut input);
         if step(model, &input, &mut state, &mut work).is_err() {
             return (SECONDS, FAILED);
         }

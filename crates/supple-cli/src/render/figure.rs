@@ -12,6 +12,8 @@ use supple::{Flesh, Model, ObstacleShape, Pose, Shape, Skin};
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Layer {
+    /// What the file shows, with its textures; bodies of which it shows nothing as shapes
+    Mesh,
     /// The bodies
     Shapes,
     /// From joint to joint
@@ -51,22 +53,25 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// The bodies, and the obstacles where they stand; `sides` is how many sides a circle of a radius gets.
-    pub(super) fn shapes(model: &Model, sides: impl Fn(f32) -> usize) -> Figure {
+    /// The bodies but those that are hidden, and the obstacles where they stand; `sides` is how many sides a circle of a radius gets.
+    pub(super) fn shapes(model: &Model, hidden: &[bool], sides: impl Fn(f32) -> usize) -> Figure {
         let colours = limb_colours(model);
         let mut figure = Figure::default();
         for (k, body) in model.bodies().iter().enumerate() {
             if model.skin().is_some_and(|skin| skin.bones.binary_search(&(k as u32)).is_ok()) {
                 continue; // it lies within its skin
             }
+            if hidden.get(k).copied().unwrap_or(false) {
+                continue; // its mesh is drawn
+            }
             for placed in &body.shapes {
-                let paint = Paint { colour: colours[k], finish: Finish::Solid };
+                let paint = Paint::solid(colours[k]);
                 let mesh = solids::mesh(&placed.shape, &sides);
                 figure.parts.push(Part { on: On::Body(k), body_from_part: placed.body_from_shape, mesh, paint });
             }
         }
         // The ground is drawn without end: it stands for the half-spaces.
-        let paint = Paint { colour: linear(OBSTACLE), finish: Finish::Solid };
+        let paint = Paint::solid(linear(OBSTACLE));
         for (k, obstacle) in model.obstacles().iter().enumerate() {
             let mesh = match &obstacle.shape {
                 ObstacleShape::HalfSpace => continue,
@@ -89,7 +94,7 @@ impl Figure {
         let mut figure = Figure::default();
         let bones = bones(model);
         if layers.contains(&Layer::Bones) {
-            let paint = Paint { colour: linear(BONE), finish };
+            let paint = Paint { finish, ..Paint::solid(linear(BONE)) };
             for bone in &bones {
                 let mesh = pointed(bone.from.distance(bone.to) as f32);
                 let along = DVec3::X;
@@ -100,7 +105,7 @@ impl Figure {
             }
         }
         if layers.contains(&Layer::Joints) {
-            let paint = Paint { colour: linear(JOINT), finish };
+            let paint = Paint { finish, ..Paint::solid(linear(JOINT)) };
             let typical = median(bones.iter().map(|bone| bone.from.distance(bone.to)).collect());
             for joint in model.joints() {
                 // A tenth of the bone, or of a usual one where the joint lies in the middle of its body.
@@ -166,7 +171,7 @@ impl Soft {
     }
 
     pub(super) fn paints(&self) -> impl Iterator<Item = Paint> {
-        self.colours.iter().map(|&colour| Paint { colour, finish: Finish::Solid })
+        self.colours.iter().map(|&colour| Paint::solid(colour))
     }
 
     /// With its vertices at these places, about a new origin; its parts are counted from `first`.
@@ -186,6 +191,7 @@ impl Soft {
         Surface {
             vertices: places.iter().zip(&normals).map(vertex).collect(),
             facets: self.triangles.iter().enumerate().map(facet).collect(),
+            coated: Vec::new(),
         }
     }
 }

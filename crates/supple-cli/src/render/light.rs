@@ -333,7 +333,7 @@ mod tests {
         let corners = [[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]];
         let vertex = |[x, z]: [f32; 2]| Vertex { position: Vec3::new(x, height, z), normal: Vec3::Y };
         let facets = [[0, 1, 2], [0, 2, 3]].map(|corners| Facet { corners, part: 0 });
-        Surface { vertices: corners.map(vertex).to_vec(), facets: facets.to_vec() }
+        Surface { vertices: corners.map(vertex).to_vec(), facets: facets.to_vec(), coated: Vec::new() }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `supple render`: pictures, film strips and animations of a scene or a take, by a small rasteriser of our own.
 
 mod camera;
+mod coat;
+mod dress;
 mod figure;
 mod files;
 mod light;
@@ -12,12 +14,13 @@ mod stage;
 
 use crate::error::Error;
 use crate::output::{self, Outputs};
-use crate::scenes::Opened;
+use crate::scenes::{Recorded, is_take, open_source, open_take};
 use crate::settings::{self, RunArgs};
 use crate::table::{self, count, given};
 use crate::terminal::Terminal;
 use camera::{Ball, Camera, View};
 use clap::Args;
+use dress::Dress;
 use figure::{Figure, Layer, Soft};
 use files::{Gif, Picture};
 use moments::{Posture, Source};
@@ -25,7 +28,8 @@ use serde::Serialize;
 use stage::{Background, Finish, Paint, Place, Stage};
 use std::path::PathBuf;
 use supple::glam::{DVec3, Vec2, Vec3};
-use supple::{Model, Obstacle, ObstacleShape};
+use supple::{Model, Obstacle, ObstacleShape, Scene};
+use supple_assets::{Character, Imported};
 
 /// Draw a scene: a picture, a film strip or an animation
 #[derive(Args, Debug)]
@@ -66,8 +70,8 @@ pub(crate) struct RenderArgs {
     /// What is behind
     #[arg(long, value_name = "NAME", default_value = "light")]
     background: Background,
-    /// What to show; bones and joints lie over the shapes
-    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_value = "shapes")]
+    /// What to show; bones and joints lie over the rest
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_value = "mesh")]
     layers: Vec<Layer>,
     #[command(flatten)]
     states: crate::states::StateArgs,
@@ -127,18 +131,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     let kind = args.kind()?;
     let [width, height] = args.size(kind)?;
     let camera = args.camera.as_deref().map_or(Ok(Camera::default()), Camera::parse)?;
-    let source = match crate::scenes::open_any(&args.scene, &args.files.with(&args.character)?)? {
-        Opened::Scene(scene) => {
-            let scene = args.states.put(scene)?;
-            let input = args.run.input(&scene)?;
-            Source::Run(scene, Box::new(input))
-        }
-        Opened::Takes(scene, file, _) => {
-            args.run.refuse_for_take()?;
-            args.states.refuse_for_take()?;
-            Source::take(scene, file)?
-        }
-    };
+    let (source, dress) = args.open(terminal)?;
     let times = args.times(kind, &source)?;
     let model = &source.scene().model;
     if model.bodies().len() > MOST_BODIES {
@@ -163,7 +156,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
         Kind::Strip(count) => (width - GAP * (count - 1)) / count,
         _ => width,
     };
-    let shot = Shot::new(model, &poses, &args.layers, camera, args.background, [panel, height])?;
+    let shot = Shot::new(model, dress, &poses, &args.layers, camera, args.background, [panel, height])?;
     let bar = terminal.progress(poses.len() as u64, "pictures");
     bar.set_message(source.scene().name.clone());
     bar.tick();
@@ -243,6 +236,41 @@ impl Kind {
 }
 
 impl RenderArgs {
+    /// The scene or take, and what its file shows.
+    fn open(&self, terminal: &Terminal) -> Result<(Source, Dress), Error> {
+        let files = self.files.with(&self.character)?;
+        let wears = self.layers.contains(&Layer::Mesh);
+        let dressed = |scene: &Scene, imported: &Imported, character: Option<&Character>| match wears {
+            true => Dress::of(scene, imported, character, terminal).map_err(|e| Error::file(&e)),
+            false => Ok(Dress::default()),
+        };
+        if is_take(&self.scene) {
+            self.run.refuse_for_take()?;
+            self.states.refuse_for_take()?;
+            let (recorded, file) = open_take(&self.scene, &files)?;
+            let (scene, dress) = match recorded {
+                Recorded::Scene(scene) => (*scene, Dress::default()),
+                Recorded::File(made) => {
+                    let scene = made.imported.scene.clone();
+                    let dress = dressed(&scene, &made.imported, made.character.as_ref())?;
+                    (scene, dress)
+                }
+            };
+            return Ok((Source::take(scene, file)?, dress));
+        }
+        let opened = open_source(&self.scene, &files)?;
+        let dress = match &opened.file {
+            Some(imported) => {
+                let character = crate::scenes::character(&self.scene, &files)?;
+                dressed(&opened.scene, imported, character.as_ref())?
+            }
+            None => Dress::default(),
+        };
+        let scene = self.states.put(opened.scene)?;
+        let input = self.run.input(&scene)?;
+        Ok((Source::Run(scene, Box::new(input)), dress))
+    }
+
     /// What the ending and the options ask for.
     fn kind(&self) -> Result<Kind, Error> {
         let files = Outputs::check(std::slice::from_ref(&self.output), &["png", "gif"])?;
@@ -369,6 +397,8 @@ struct Shot {
     /// What throws shadows: the first figure with fewer sides.
     casters: Figure,
     flesh: Option<Soft>,
+    dress: Dress,
+    model: Model,
     paints: Vec<Paint>,
     camera: Camera,
     balls: Vec<Ball>,
@@ -382,6 +412,7 @@ impl Shot {
     /// Frames the whole motion on a picture of this size.
     fn new(
         model: &Model,
+        dress: Dress,
         poses: &[Posture],
         layers: &[Layer],
         camera: Camera,
@@ -394,6 +425,9 @@ impl Shot {
         let high = places().fold(DVec3::NEG_INFINITY, DVec3::max);
         let origin = 0.5 * (low + high);
         let mut balls = figure::balls(model, poses, origin);
+        // Meshes reach beyond the shapes in them; a dozen moments tell how far.
+        let apart = poses.len().div_ceil(12).max(1);
+        balls.extend(poses.iter().step_by(apart).flat_map(|posture| dress.reach(model, posture, origin)));
         let far = balls.iter().map(|ball| ball.centre.length() + ball.radius).fold(0.0, f32::max);
         if balls.is_empty() || !far.is_finite() || far <= 0.0 {
             return Err(Error::failed("cli/render", "there is nothing to be seen: no body has a shape".to_owned()));
@@ -419,9 +453,12 @@ impl Shot {
         let scale = view.focal / distance; // pixels per metre
         let fine = |radius: f32| sides(radius * scale, 1.0 / 6.0);
         let coarse = |radius: f32| sides(radius * scale, 1.0); // shadows are soft
-        let markings: Vec<Layer> = layers.iter().copied().filter(|layer| *layer != Layer::Shapes).collect();
-        let (mut figures, casters) = if layers.contains(&Layer::Shapes) {
-            (vec![Figure::shapes(model, fine)], Figure::shapes(model, coarse))
+        let is_solid = |layer: &Layer| matches!(layer, Layer::Mesh | Layer::Shapes);
+        let markings: Vec<Layer> = layers.iter().copied().filter(|layer| !is_solid(layer)).collect();
+        let (mut figures, casters) = if layers.iter().any(is_solid) {
+            // Shapes that were asked for lie within the mesh that is drawn too, or show through it.
+            let hidden: &[bool] = if layers.contains(&Layer::Shapes) { &[] } else { &dress.hidden };
+            (vec![Figure::shapes(model, hidden, fine)], Figure::shapes(model, hidden, coarse))
         } else {
             (Vec::new(), Figure::markings(model, &markings, Finish::Solid, coarse))
         };
@@ -429,10 +466,11 @@ impl Shot {
             let finish = if figures.is_empty() { Finish::Solid } else { Finish::Marking };
             figures.push(Figure::markings(model, &markings, finish, fine));
         }
-        let flesh = if layers.contains(&Layer::Shapes) { Soft::of(model) } else { None };
+        let flesh = if layers.iter().any(is_solid) { Soft::of(model) } else { None };
         let paints = figures.iter().flat_map(Figure::paints);
-        let paints = paints.chain(flesh.iter().flat_map(Soft::paints)).collect();
-        Ok(Shot { figures, casters, flesh, paints, camera, balls, place, origin, background, height })
+        let paints = paints.chain(flesh.iter().flat_map(Soft::paints)).chain(dress.paints()).collect();
+        let model = model.clone();
+        Ok(Shot { figures, casters, flesh, dress, model, paints, camera, balls, place, origin, background, height })
     }
 
     /// The bodies in these poses.
@@ -448,8 +486,14 @@ impl Shot {
         if let Some(flesh) = &self.flesh {
             surfaces[0].append(flesh.surface(&posture.flesh, self.origin, first));
             casters.append(flesh.surface(&posture.flesh, self.origin, 0));
+            first += flesh.paints().count();
         }
-        let stage = Stage::new(&view, self.place, self.background, &self.paints, &casters);
+        if self.dress.paints().next().is_some() {
+            surfaces[0].append(self.dress.surface(&self.model, posture, self.origin, first));
+            casters.append(self.dress.casters(&self.model, posture, self.origin));
+        }
+        let coats = (&self.paints[..], &self.dress.coats[..]);
+        let stage = Stage::new(&view, self.place, self.background, coats, &casters);
         let light = raster::draw(&surfaces, &view, &stage);
         let pixels = light.into_iter().map(stage::encode).collect();
         let mut picture = Picture { width, height: self.height, pixels };

@@ -9,7 +9,7 @@
 
 use super::camera::View;
 use crate::cores::on_all_cores;
-use supple::glam::Vec3;
+use supple::glam::{Vec2, Vec3, Vec4};
 
 /// A corner of a surface, in the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,12 +34,33 @@ pub(super) struct Facet {
 pub(super) struct Surface {
     pub(super) vertices: Vec<Vertex>,
     pub(super) facets: Vec<Facet>,
+    /// By vertex, as far as there are any: what its part is coated with there.
+    pub(super) coated: Vec<Coated>,
+}
+
+/// What a coat has at a corner: its place in the image, and what multiplies its colour and opacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Coated {
+    pub(super) place: Vec2,
+    pub(super) tint: Vec4,
+}
+
+impl Coated {
+    const PLAIN: Coated = Coated { place: Vec2::ZERO, tint: Vec4::ONE };
+
+    fn lerp(self, other: Coated, share: f32) -> Coated {
+        Coated { place: self.place.lerp(other.place, share), tint: self.tint.lerp(other.tint, share) }
+    }
 }
 
 impl Surface {
     /// Adds the triangles of another one.
     pub(super) fn append(&mut self, other: Surface) {
         let base = self.vertices.len() as u32;
+        if !other.coated.is_empty() {
+            self.coated.resize(self.vertices.len(), Coated::PLAIN);
+            self.coated.extend(other.coated);
+        }
         self.vertices.extend(other.vertices);
         self.facets.extend(other.facets.into_iter().map(|f| Facet { corners: f.corners.map(|i| base + i), ..f }));
     }
@@ -53,6 +74,8 @@ pub(super) struct Fragment {
     pub(super) position: Vec3,
     /// Towards the camera's side, of unit length.
     pub(super) normal: Vec3,
+    /// The colour of its coat, which multiplies that of the part.
+    pub(super) tint: Vec3,
     /// Samples.
     pub(super) count: u32,
 }
@@ -182,6 +205,7 @@ struct Projected {
     /// 1/z of the corners \[1/m\].
     nearness: [f32; 3],
     normals: [Vec3; 3],
+    coated: [Coated; 3],
     part: u32,
 }
 
@@ -190,6 +214,7 @@ struct Projected {
 struct Corner {
     place: Vec3,
     normal: Vec3,
+    coated: Coated,
 }
 
 /// Triangles are cut where they leave the picture by more than this many of its heights and widths: whole numbers stay small.
@@ -197,8 +222,9 @@ const GUARD: f32 = 3.0;
 
 /// Projects the surface, cut at the near plane and far beside the picture.
 fn project(surface: &Surface, view: &View) -> Vec<Projected> {
-    let corners: Vec<Corner> =
-        surface.vertices.iter().map(|v| Corner { place: view.before(v.position), normal: v.normal }).collect();
+    let coated = surface.coated.iter().copied().chain(std::iter::repeat(Coated::PLAIN));
+    let corner = |(v, coated): (&Vertex, Coated)| Corner { place: view.before(v.position), normal: v.normal, coated };
+    let corners: Vec<Corner> = surface.vertices.iter().zip(coated).map(corner).collect();
     // Inside is where all of these are positive: z beyond the near plane, and the four sides.
     let reach = view.reach() * GUARD;
     let sides =
@@ -230,7 +256,11 @@ fn cut(polygon: &[Corner], side: impl Fn(Vec3) -> f32) -> Vec<Corner> {
         let (d_from, d_to) = (side(from.place), side(to.place));
         if (d_from >= 0.0) != (d_to >= 0.0) {
             let share = d_from / (d_from - d_to);
-            kept.push(Corner { place: from.place.lerp(to.place, share), normal: from.normal.lerp(to.normal, share) });
+            kept.push(Corner {
+                place: from.place.lerp(to.place, share),
+                normal: from.normal.lerp(to.normal, share),
+                coated: from.coated.lerp(to.coated, share),
+            });
         }
         if d_to >= 0.0 {
             kept.push(to);
@@ -249,6 +279,7 @@ impl Projected {
             corners: on_picture.map(|p| snap(p.x, p.y)),
             nearness: corners.map(|c| 1.0 / c.place.z),
             normals: corners.map(|c| if behind { -c.normal } else { c.normal }),
+            coated: corners.map(|c| c.coated),
             part,
         }
     }
@@ -257,10 +288,25 @@ impl Projected {
         (0..3).map(|k| weights[k] * self.nearness[k]).sum()
     }
 
-    /// The normal, by (3), not of unit length.
-    fn normal(&self, weights: [f32; 3]) -> Vec3 {
+    /// The corners' weights on the triangle itself, by (3).
+    fn on_triangle(&self, weights: [f32; 3]) -> [f32; 3] {
         let share = 1.0 / self.nearness(weights);
-        (0..3).map(|k| self.normals[k] * (weights[k] * self.nearness[k] * share)).sum()
+        std::array::from_fn(|k| weights[k] * self.nearness[k] * share)
+    }
+
+    /// The normal, not of unit length.
+    fn normal(&self, weights: [f32; 3]) -> Vec3 {
+        let weights = self.on_triangle(weights);
+        (0..3).map(|k| self.normals[k] * weights[k]).sum()
+    }
+
+    /// What the coat has there.
+    fn coated(&self, weights: [f32; 3]) -> Coated {
+        let weights = self.on_triangle(weights);
+        Coated {
+            place: (0..3).map(|k| self.coated[k].place * weights[k]).sum(),
+            tint: (0..3).map(|k| self.coated[k].tint * weights[k]).sum(),
+        }
     }
 }
 
@@ -281,6 +327,14 @@ pub(super) trait Shade: Sync {
     fn fragment(&self, fragment: &Fragment) -> Vec3;
     /// The colour behind everything at a place of the picture \[pixels\].
     fn behind(&self, x: f32, y: f32) -> Vec3;
+    /// Colour and opacity of the coat of a part; `None`: it has none, and is opaque.
+    fn coat(&self, _part: u32, _coated: Coated) -> Option<Vec4> {
+        None
+    }
+    /// Whether anything behind a part may be seen through it.
+    fn is_clear(&self, _part: u32) -> bool {
+        false
+    }
 }
 
 /// The picture, row by row. Of several surfaces a later one lies over the earlier ones, whatever their distance.
@@ -314,7 +368,7 @@ pub(super) fn draw(surfaces: &[Surface], view: &View, shade: &impl Shade) -> Vec
     let drawn = on_all_cores(&tiles, |&k| {
         let min = [k % columns * TILE, k / columns * TILE];
         let window = Window { min, max: [(min[0] + TILE).min(view.width), (min[1] + TILE).min(view.height)] };
-        let seen = see(&projected, &bins[k], &layers, window);
+        let seen = see(&projected, &bins[k], &layers, window, shade);
         resolve(&projected, &seen, window, view, shade)
     });
 
@@ -330,7 +384,9 @@ pub(super) fn draw(surfaces: &[Surface], view: &View, shade: &impl Shade) -> Vec
 }
 
 /// The nearest triangle at every sample of a tile.
-fn see(projected: &[Projected], bin: &[u32], layers: &[u32], window: Window) -> Option<Seen> {
+///
+/// What is partly clear hides as many samples of a pixel as its opacity says, each time others: no order has to be found.
+fn see(projected: &[Projected], bin: &[u32], layers: &[u32], window: Window, shade: &impl Shade) -> Option<Seen> {
     if bin.is_empty() {
         return None;
     }
@@ -343,15 +399,26 @@ fn see(projected: &[Projected], bin: &[u32], layers: &[u32], window: Window) -> 
             seen.nearness.fill(0.0); // what comes now lies over everything
         }
         let triangle = &projected[k as usize];
+        let clear = shade.is_clear(triangle.part);
         scan(triangle.corners, &PATTERN, window, |[x, y], sample, weights| {
             let at = ((y - window.min[1]) * TILE + (x - window.min[0])) * SAMPLES + sample;
             let nearness = triangle.nearness(weights);
-            if nearness > seen.nearness[at] {
+            let opacity = |t: &Projected| shade.coat(t.part, t.coated(weights)).map_or(1.0, |coat| coat.w);
+            if nearness > seen.nearness[at] && (!clear || opacity(triangle) > threshold([x, y], sample, triangle.part))
+            {
                 (seen.nearness[at], seen.facet[at]) = (nearness, k);
             }
         });
     }
     Some(seen)
+}
+
+/// From 0 to 1: in each pixel every sample has another, and every part another order.
+fn threshold([x, y]: [usize; 2], sample: usize, part: u32) -> f32 {
+    let mixed =
+        (x as u32).wrapping_mul(0x9e37_79b1) ^ (y as u32).wrapping_mul(0x85eb_ca77) ^ part.wrapping_mul(0xc2b2_ae3d);
+    let turn = (mixed ^ mixed >> 15).wrapping_mul(0x2c1b_3c6d) >> 28;
+    ((sample as u32 * 7 + turn) % SAMPLES as u32) as f32 / SAMPLES as f32 + 0.5 / SAMPLES as f32
 }
 
 /// Colours the pixels of a tile.
@@ -363,7 +430,7 @@ fn resolve(projected: &[Projected], seen: &Option<Seen>, window: Window, view: &
             fragments.clear();
             if let Some(seen) = seen {
                 let at = ((y - window.min[1]) * TILE + (x - window.min[0])) * SAMPLES;
-                gather(projected, &seen.facet[at..][..SAMPLES], [x, y], view, &mut fragments);
+                gather(projected, &seen.facet[at..][..SAMPLES], [x, y], view, shade, &mut fragments);
             }
             let covered: u32 = fragments.iter().map(|f| f.count).sum();
             let mut colour: Vec3 = fragments.iter().map(|f| shade.fragment(f) * f.count as f32).sum();
@@ -377,7 +444,14 @@ fn resolve(projected: &[Projected], seen: &Option<Seen>, window: Window, view: &
 }
 
 /// Averages what the samples of a pixel see of each part.
-fn gather(projected: &[Projected], facets: &[u32], pixel: [usize; 2], view: &View, fragments: &mut Vec<Fragment>) {
+fn gather(
+    projected: &[Projected],
+    facets: &[u32],
+    pixel: [usize; 2],
+    view: &View,
+    shade: &impl Shade,
+    fragments: &mut Vec<Fragment>,
+) {
     for (sample, &k) in facets.iter().enumerate() {
         if k == NONE {
             continue;
@@ -389,17 +463,20 @@ fn gather(projected: &[Projected], facets: &[u32], pixel: [usize; 2], view: &Vie
         let [x, y] = point.map(|v| v as f32 / UNITS as f32);
         let position = view.eye + view.ray(x, y) / triangle.nearness(weights);
         let normal = triangle.normal(weights);
+        let tint = shade.coat(triangle.part, triangle.coated(weights)).map_or(Vec3::ONE, |coat| coat.truncate());
         match fragments.iter_mut().find(|f| f.part == triangle.part) {
             Some(fragment) => {
                 fragment.position += position;
                 fragment.normal += normal;
+                fragment.tint += tint;
                 fragment.count += 1;
             }
-            None => fragments.push(Fragment { part: triangle.part, position, normal, count: 1 }),
+            None => fragments.push(Fragment { part: triangle.part, position, normal, tint, count: 1 }),
         }
     }
     for fragment in fragments {
         fragment.position /= fragment.count as f32;
+        fragment.tint /= fragment.count as f32;
         fragment.normal = fragment.normal.try_normalize().unwrap_or(-view.forward);
     }
 }
@@ -546,7 +623,11 @@ mod tests {
         let field = |p: Vec3| Vec3::new(1.0 + 0.3 * p.x, 2.0 - 0.2 * p.z, 0.5 * p.y + 0.1 * p.z);
         let corners = [Vec3::new(-1.0, -0.6, -1.2), Vec3::new(1.0, -0.8, -1.5), Vec3::new(0.3, 2.0, -12.0)];
         let view = view();
-        let triangle = Projected::of(corners.map(|p| Corner { place: view.before(p), normal: field(p) }), 0, &view);
+        let triangle = Projected::of(
+            corners.map(|p| Corner { place: view.before(p), normal: field(p), coated: Coated::PLAIN }),
+            0,
+            &view,
+        );
         let across = (corners[1] - corners[0]).cross(corners[2] - corners[0]);
         let edges = Edges::of(triangle.corners).unwrap();
         let (mut seen, mut worst) = (0, 0.0f32);

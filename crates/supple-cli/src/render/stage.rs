@@ -1,10 +1,11 @@
 //! The stage: ground, background, and how parts look in its light.
 
 use super::camera::View;
+use super::coat::Coat;
 use super::light::{Brightness, Light};
-use super::raster::{Fragment, Shade, Surface};
+use super::raster::{Coated, Fragment, Shade, Surface};
 use clap::ValueEnum;
-use supple::glam::{Vec2, Vec3};
+use supple::glam::{Vec2, Vec3, Vec4};
 
 /// The backgrounds by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -67,6 +68,15 @@ pub(super) struct Paint {
     /// Linear red, green and blue.
     pub(super) colour: Vec3,
     pub(super) finish: Finish,
+    /// What lies on it, of the coats of the stage.
+    pub(super) coat: Option<u32>,
+}
+
+impl Paint {
+    /// One colour in light and shadow.
+    pub(super) fn solid(colour: Vec3) -> Paint {
+        Paint { colour, finish: Finish::Solid, coat: None }
+    }
 }
 
 /// Whether a part stands in the light of the stage.
@@ -76,6 +86,8 @@ pub(super) enum Finish {
     Solid,
     /// Drawn over the others: always lit.
     Marking,
+    /// As it is, whatever the light.
+    Unlit,
 }
 
 /// Where everything stands.
@@ -95,6 +107,7 @@ pub(super) struct Place {
 pub(super) struct Stage<'a> {
     view: &'a View,
     paints: &'a [Paint],
+    coats: &'a [Coat],
     light: Light,
     place: Place,
     top: Vec3,
@@ -118,7 +131,7 @@ impl Stage<'_> {
         view: &'a View,
         place: Place,
         background: Background,
-        paints: &'a [Paint],
+        (paints, coats): (&'a [Paint], &'a [Coat]),
         casters: &Surface,
     ) -> Stage<'a> {
         let theme = background.theme();
@@ -127,6 +140,7 @@ impl Stage<'_> {
         Stage {
             view,
             paints,
+            coats,
             light: Light::new(sun, theme.brightness, casters, place.ground, view.width.max(view.height)),
             place,
             top: linear(theme.top),
@@ -177,18 +191,29 @@ fn share_of_lines(middle: f32, size: f32, width: f32) -> f32 {
 
 impl Shade for Stage<'_> {
     fn fragment(&self, fragment: &Fragment) -> Vec3 {
-        let Paint { colour, finish } = self.paints[fragment.part as usize];
-        let Fragment { position, normal, .. } = *fragment;
+        let Paint { colour, finish, coat } = self.paints[fragment.part as usize];
+        let Fragment { position, normal, tint, .. } = *fragment;
+        let (colour, glow) = (colour * tint, coat.map_or(Vec3::ZERO, |coat| self.coats[coat as usize].glow));
         let received = match finish {
             Finish::Solid => self.light.received(position, normal),
             Finish::Marking => self.light.unhidden(normal),
+            Finish::Unlit => return colour + glow,
         };
         // A dull highlight (Blinn–Phong), and a rim that mirrors the sky.
         let to_eye = (self.view.eye - position).normalize();
         let half = (to_eye + self.light.sun).normalize();
         let highlight = 0.10 * received.sun * normal.dot(half).max(0.0).powi(22);
         let rim = 0.16 * (1.0 - normal.dot(to_eye).clamp(0.0, 1.0)).powi(4) * (0.5 + 0.5 * normal.y);
-        colour * received.light + Vec3::splat(highlight) + received.light * rim
+        colour * received.light + Vec3::splat(highlight) + received.light * rim + glow
+    }
+
+    fn coat(&self, part: u32, coated: Coated) -> Option<Vec4> {
+        let coat = self.paints[part as usize].coat?;
+        Some(self.coats[coat as usize].at(coated))
+    }
+
+    fn is_clear(&self, part: u32) -> bool {
+        self.paints[part as usize].coat.is_some_and(|coat| self.coats[coat as usize].is_clear())
     }
 
     fn behind(&self, x: f32, y: f32) -> Vec3 {

@@ -118,7 +118,7 @@ impl Stage {
     pub(super) fn directed_pins(&self) -> impl Iterator<Item = (u32, Pin)> {
         let pin = |goal: &Goal| match goal.aim {
             Aim::Position { target: at, .. } if goal.mark == Mark::Cursor && goal.weight == PIN_WEIGHT => {
-                Some((goal.body.0, Pin { at, level: LevelTold::of(goal.level) }))
+                Some((goal.body.0, Pin { at, turn: None, level: LevelTold::of(goal.level) }))
             }
             _ => None,
         };

@@ -5,7 +5,12 @@ use super::Stage;
 use supple::control::Mode;
 use supple::glam::{DQuat, DVec3};
 use supple::solver::assembly::{Budget, Scheme};
-use supple::{Assembly, BodyId, Drag, FleshCoupling, Grip, Input, JointInput, Scene, Solver, State};
+use supple::{
+    Assembly, BodyId, ContactLaw, Drag, FleshCoupling, Grip, Input, JointInput, Scene, Solver, State, TreeScheme,
+};
+
+/// How fast a pin that is moved leads its body \[sizes of the model a second\].
+const PIN_SPEED: f64 = 1.0;
 
 /// Whether this solver poses.
 pub(super) fn poses(solver: Solver) -> bool {
@@ -67,20 +72,39 @@ impl Stage {
         self.budget.map_or(0.0, |budget| budget.micros())
     }
 
+    /// Whether pins are rows of the step, and so exact: of the default step, unless flesh or skin hangs on the bones.
+    fn pins_by_rows(&self) -> bool {
+        let model = &self.scene.model;
+        let Solver::Tree(tree) = self.now.input.solver else { return false };
+        let of_default = matches!(tree.scheme, TreeScheme::Midpoint(_)) && tree.contacts == ContactLaw::OfScheme;
+        of_default && model.flesh().is_none() && model.skin().is_none()
+    }
+
     /// Adds pins and pulls to the next input, as springs, or as grips where it poses; and as many iterations as there is time for.
     pub(super) fn add_hands(&mut self, pin: Drag) {
         if self.is_directed() && !poses(self.now.input.solver) {
             return self.direct_hands();
         }
+        let by_rows = self.pins_by_rows();
         let input = &mut self.now.input;
         if poses(input.solver) {
             input.control.mode = Mode::Off;
             input.flesh = FleshCoupling::Loose; // flesh follows posed bones
             let grip = |body, point, target, rotation| Grip { body, point, target, rotation };
-            let pins = self.pins.iter().map(|(&body, pin)| grip(BodyId(body), DVec3::ZERO, pin.at, None));
+            let pins = self.pins.iter().map(|(&body, pin)| grip(BodyId(body), DVec3::ZERO, pin.at, pin.turn));
             let turned = |owner| self.turns.get(owner).copied();
             let pulls = self.drags.iter().map(|(owner, d)| grip(d.body, d.point, d.target, turned(owner)));
             input.grips.extend(pins.chain(pulls));
+        } else if by_rows {
+            // A pin that is moved leads its body there at a bounded speed; one that cannot be reached does not tear at it from afar.
+            let most = PIN_SPEED * self.scene.model.size() * input.dt;
+            for (&body, pin) in &self.pins {
+                let here = self.now.state.bodies[body as usize].position;
+                let way = pin.at - here;
+                let target = if way.length() <= most { pin.at } else { here + way.clamp_length_max(most) };
+                input.grips.push(Grip { body: BodyId(body), point: DVec3::ZERO, target, rotation: pin.turn });
+            }
+            input.drags.extend(self.drags.values().copied());
         } else {
             let pins = self.pins.iter().map(|(&body, held)| Drag { body: BodyId(body), target: held.at, ..pin });
             input.drags.extend(pins.chain(self.drags.values().copied()));
@@ -126,12 +150,13 @@ impl Stage {
         joints.iter().enumerate().map(scaled).collect()
     }
 
-    /// Bodies that a recorded posing step pinned: held by their centre of mass, and not by the scene.
-    pub(super) fn posed_pins(&self) -> impl Iterator<Item = (u32, DVec3)> {
-        let input = &self.now.input;
-        let own = if poses(input.solver) { self.scene.input.grips.len() } else { input.grips.len() };
-        let by_hand = input.grips.iter().skip(own);
-        by_hand.filter(|g| g.point == DVec3::ZERO && g.rotation.is_none()).map(|g| (g.body.0, g.target))
+    /// Bodies that a recorded step pinned by grips: held by their centre of mass, and not by the scene.
+    pub(super) fn gripped_pins(&self) -> impl Iterator<Item = (u32, DVec3, Option<DQuat>)> {
+        let by_hand = self.now.input.grips.iter().skip(self.scene.input.grips.len());
+        // While posing pulls are grips too: one that turns a body about its centre is no pin.
+        let posing = poses(self.now.input.solver);
+        let is_pin = move |g: &&Grip| g.point == DVec3::ZERO && (!posing || g.rotation.is_none());
+        by_hand.filter(is_pin).map(|g| (g.body.0, g.target, g.rotation))
     }
 }
 

@@ -16,6 +16,7 @@ import { Link } from "./link";
 import { readFile } from "./load";
 import { Marks } from "./marks";
 import { Overlay } from "./overlay";
+import { Pins } from "./pins";
 import { Panel, type Layer } from "./panel";
 import { figure as written } from "./plots";
 import { JOINT, PROTOCOL, type FileMessage, type MovingFrame, type SceneMessage, type StatusMessage } from "./protocol";
@@ -99,6 +100,9 @@ const twins = new Twins(stage);
 const link: Link = new Link({
   scene: setScene,
   status(message) {
+    // What is let go falls, and would leave the picture: one looks along.
+    const lets = (status?.tones.carried ?? 0) > 0 && message.tones.carried === 0 && status?.generation === message.generation;
+    if (lets && message.playing && !following) followNow(true);
     status = message;
     panel.setStatus(message);
     takes.setStatus(message);
@@ -214,6 +218,8 @@ const gizmos: Gizmos = new Gizmos(canvas, stage, {
   },
 });
 stage.scene.add(gizmos.group);
+const pins = new Pins(canvas, stage, { send: (message) => link.send(message), status: () => status });
+stage.scene.add(pins.group);
 
 const sheet: Sheet = new Sheet(stage, {
   send: (message) => link.send(message),
@@ -625,6 +631,8 @@ function showOther(frame: MovingFrame): void {
   if (frame.other && !overlay) {
     overlay = new Overlay(scene!);
     stage.scene.add(overlay.group);
+    const shown = () => (fresh = true);
+    overlay.dress(stage.renderer).then(shown, (error) => panel.notify(`The other take is drawn by its shapes (${String(error)}).`, "error"));
   }
   overlay?.show(frame);
 }
@@ -753,6 +761,7 @@ function tick(): void {
   gallery.tick();
   timeline.tick();
   if (latest && figure) gizmos.tick();
+  pins.tick();
   sheet.tick();
   showPull();
   showTrouble();
@@ -800,6 +809,10 @@ window.supple = {
   get comparison() {
     return takes.comparison;
   },
+  /** Meshes of the take that is compared with, drawn with the materials of their file. */
+  get otherMeshes() {
+    return overlay?.dressed ?? 0;
+  },
   /** Of the last drawn frame: time of the page's script and of the drawing [ms], and draw calls, shadows included. */
   get cost() {
     return { ...cost, calls: stage.renderer.info.render.calls };
@@ -811,6 +824,10 @@ window.supple = {
   /** What is shown along the slider of time, and of other moments. */
   get timeline() {
     return { ...timeline.shown, ...timeline.range };
+  },
+  /** Marks of pins. */
+  get pins() {
+    return pins.shown;
   },
   /** Handles on the chosen bone. */
   get gizmos() {

@@ -302,6 +302,9 @@ export class Panel {
     const list = element<HTMLSelectElement>("body");
     list.addEventListener("change", () => this.choose(list.value === "" ? null : Number(list.value)));
     element("pin").addEventListener("click", () => this.togglePin(this.chosen));
+    input("pin-turn").addEventListener("change", () => {
+      if (this.chosen !== null) this.events.send({ type: "pin", body: this.chosen, on: true, turn: input("pin-turn").checked });
+    });
     element("unpin-all").addEventListener("click", () => {
       for (const body of this.status?.pins ?? []) this.events.send({ type: "pin", body, on: false });
     });
@@ -359,6 +362,8 @@ export class Panel {
     element("pin").setAttribute("aria-pressed", String(pinned));
     element<HTMLButtonElement>("pin").disabled = this.chosen === null;
     element<HTMLButtonElement>("unpin-all").hidden = !this.status?.pins.length;
+    element("pin-turn-row").hidden = !pinned;
+    if (pinned) input("pin-turn").checked = this.status!.pin_turns[this.status!.pins.indexOf(this.chosen!)] ?? false;
   }
 
   /** The chosen body and all that hang on it. */

@@ -355,6 +355,9 @@ export interface StatusMessage {
   pins: number[];
   /** One by one those of the pins. */
   pin_levels: Level[];
+  /** Where they hold the centres of mass, and whether they hold orientations. */
+  pin_places: [number, number, number][];
+  pin_turns: boolean[];
   take: number;
   /** By index; null where one was removed. */
   takes: (TakeLine | null)[];
