@@ -72,6 +72,20 @@ fi
 say "tests"
 cargo test --workspace --release --no-fail-fast
 
+# A few seconds of each: what was found in longer runs is in the corpus, which the tests have done again.
+say "fuzzing"
+if ! command -v c++ >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null || true
+fi
+if command -v c++ >/dev/null; then
+    bash fuzz/run.sh "${SUPPLE_FUZZ_SECONDS:-10}"
+elif [ -n "${SUPPLE_REQUIRE_ASSETS:-}" ]; then
+    say "no C++ compiler: coverage-guided fuzzing cannot run; install g++"
+    exit 1
+else
+    say "no C++ compiler: coverage-guided fuzzing is SKIPPED (install g++)"
+fi
+
 say "instructions of a step"
 if ! command -v valgrind >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq valgrind >/dev/null || true

@@ -8,6 +8,18 @@ use std::sync::OnceLock;
 use supple::{Scene, Work};
 use supple_assets::{FileError, Files, Imported, InputFile, Recipe, meshes, tetmesh};
 
+/// Every target by its name.
+pub(crate) const TARGETS: [(&str, fn(&[u8])); 8] = [
+    ("gltf", gltf),
+    ("fbx", fbx),
+    ("urdf", urdf),
+    ("mjcf", mjcf),
+    ("bvh", bvh),
+    ("scene", scene),
+    ("take", take),
+    ("mesh", mesh),
+];
+
 /// Steps of a scene that was taken.
 const STEPS: usize = 100;
 /// Scenes of more bodies are not stepped: a run must go on.

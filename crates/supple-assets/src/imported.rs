@@ -90,8 +90,7 @@ pub struct NoClip {
     pub remedy: String,
 }
 
-/// Places beyond this are those of no character \[m\]: squares of masses and lengths must stay finite.
-pub(crate) const MOST_LENGTH: f64 = 1e6;
+pub(crate) use supple::model::MOST_LENGTH;
 
 fn too_far(file: &Path, part: &str) -> FileError {
     let what = format!("it is or reaches more than {MOST_LENGTH} m away, or its place is not finite");

@@ -1,12 +1,12 @@
 //! How a scene is made again. A take keeps no model but this text: the name of a built-in scene, or a file and what was changed by hand since it was read.
 
 use crate::doctor::{examine_figure, mended};
-use crate::{BoneChange, Character, FileError, Files, Imported, RigOptions, ThingTold};
+use crate::{BoneChange, Cast, Character, FileError, Files, Imported, RigOptions, ThingTold, furnished};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::Path;
-use supple::TakeError;
+use std::path::{Path, PathBuf};
 use supple::timeline::Timeline;
+use supple::{Scene, TakeError};
 
 /// Endings that tell a file from a scene.
 const ENDINGS: [&str; 10] = [".glb", ".gltf", ".vrm", ".fbx", ".vrma", ".urdf", ".xml", ".toml", ".take", ".bvh"];
@@ -91,6 +91,27 @@ pub enum TakesFrom<'a> {
     Folder(&'a Path),
     /// They were sent: their file lies in an allowed folder.
     Sent,
+}
+
+impl TakesFrom<'_> {
+    /// Whether a file that the takes name may be opened where they say. A path that is not from the root would mean whatever folder the program was
+    /// started in: it is none.
+    fn trust(self, files: &Files, path: &Path) -> bool {
+        path.is_absolute()
+            && match self {
+                TakesFrom::Journal => path.exists(),
+                TakesFrom::Folder(folder) => files.with(folder).allows(path),
+                TakesFrom::Sent => files.allows(path),
+            }
+    }
+
+    /// The file of this name beside the takes.
+    fn beside(self, name: impl AsRef<Path>) -> Option<PathBuf> {
+        match self {
+            TakesFrom::Folder(folder) => Some(folder.join(name)).filter(|path| path.exists()),
+            TakesFrom::Journal | TakesFrom::Sent => None,
+        }
+    }
 }
 
 /// Motions that a character may take on, and times that the remedies of the doctor may be applied. Each is a few bytes of a take and much work to do again.
@@ -182,7 +203,7 @@ impl Recipe {
         let (source, changes) = text.split_once('\n').map_or((text, None), |(source, rest)| (source, Some(rest)));
         let wrong = |e: &dyn fmt::Display| {
             let what = format!("what was changed of it cannot be read: {e}");
-            FileError::new("take/damaged", Path::new(source), what, "take another copy of the take")
+            FileError::new("take/damaged", Path::new(source), what, ANOTHER_COPY)
         };
         let line: Line = changes.map(serde_json::from_str).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
         if line.motions.len() > MOST_MOTIONS || line.mended > MOST_MENDED {
@@ -289,6 +310,41 @@ impl Recipe {
         Ok(Made { recipe: self, imported, character })
     }
 
+    /// Finds the files of characters and props that were put into the scene: where the takes say, or beside them.
+    fn find_guests(&mut self, files: &Files, from: TakesFrom<'_>) -> Result<(), FileError> {
+        // What a scene file names without the path from the root is opened by that file.
+        let by_scene_file =
+            |file: &str| is_file(&self.source) && !Path::new(file).is_absolute() && !file.starts_with(SENT);
+        let named = |told: &&mut ThingTold| !told.file.is_empty() && !by_scene_file(&told.file);
+        for told in self.changes.things.iter_mut().flatten().filter(named) {
+            let path = Path::new(&told.file).to_owned();
+            if from.trust(files, &path) {
+                continue;
+            }
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.strip_prefix(SENT).unwrap_or(&name);
+            let near = from.beside(name);
+            let Some(near) = near else { return Err(not_opened(files, &path.with_file_name(name), from)) };
+            told.file = std::path::absolute(&near).unwrap_or(near).to_string_lossy().into_owned();
+        }
+        Ok(())
+    }
+
+    /// Makes a built-in scene with what was put into it, for takes: the scene, what is in it, and who may be.
+    pub fn furnish_for(
+        mut self,
+        scene: &Scene,
+        files: &Files,
+        from: TakesFrom<'_>,
+    ) -> Result<(Scene, Vec<ThingTold>, Cast), FileError> {
+        self.find_guests(files, from)?;
+        let (mut things, mut cast) = (self.changes.things.unwrap_or_default(), Cast::default());
+        cast.call(None, &things, |file| Character::read(files.open(Path::new(file))?).map(Some))?;
+        let wrong = |what: String| FileError::new("take/model", Path::new(&self.source), what, ANOTHER_COPY);
+        let scene = furnished(scene, &mut things, &cast).map_err(wrong)?;
+        Ok((scene, things, cast))
+    }
+
     /// Opens the file that takes were made with; where that is gone or may not be opened, the one of its name beside them.
     pub fn make_for(mut self, files: &Files, takes: &Timeline, from: TakesFrom<'_>) -> Result<Made, FileError> {
         let path = self.file().unwrap_or(Path::new("")).to_owned();
@@ -296,52 +352,25 @@ impl Recipe {
             let what = "the takes were made with a mass and a size of its own";
             return Err(FileError::new("file/option", &path, what, "leave out --mass, --scale and --height"));
         }
-        let trusted = match from {
-            TakesFrom::Journal => path.exists(),
-            TakesFrom::Folder(folder) => files.with(folder).allows(&path) || self.has_bytes_of(files, &path),
-            TakesFrom::Sent => files.allows(&path),
-        };
-        if !trusted {
-            let name = path.file_name().unwrap_or_default();
-            let near = match from {
-                TakesFrom::Folder(folder) => Some(folder.join(name)).filter(|path| path.exists()),
-                _ => None,
-            };
+        let is_known = matches!(from, TakesFrom::Folder(_)) && path.is_absolute() && self.has_bytes_of(files, &path);
+        if !(from.trust(files, &path) || is_known) {
+            let near = from.beside(path.file_name().unwrap_or_default());
             let Some(near) = near else { return Err(not_opened(files, &path, from)) };
             self.source = near.to_string_lossy().into_owned() + &self.source[path.as_os_str().len()..];
         }
         for motion in &mut self.changes.motions {
             let path = Path::new(split_clip(motion).0).to_owned();
-            let trusted = match from {
-                TakesFrom::Journal => path.exists(),
-                TakesFrom::Folder(folder) => files.with(folder).allows(&path),
-                TakesFrom::Sent => files.allows(&path),
-            };
-            if trusted {
+            if from.trust(files, &path) {
                 continue;
             }
             // As for the character: the file of this name beside the takes.
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = name.strip_prefix(SENT).unwrap_or(&name);
-            let near = match from {
-                TakesFrom::Folder(folder) => Some(folder.join(name)).filter(|path| path.exists()),
-                _ => None,
-            };
+            let near = from.beside(name);
             let Some(near) = near else { return Err(not_opened(files, &path.with_file_name(name), from)) };
             *motion = near.to_string_lossy().into_owned() + &motion[path.as_os_str().len()..];
         }
-        for file in self.changes.things.iter().flatten().map(|told| &told.file).filter(|file| !file.is_empty()) {
-            let path = Path::new(file);
-            let trusted = match from {
-                TakesFrom::Journal => path.exists(),
-                TakesFrom::Folder(folder) => files.with(folder).allows(path),
-                TakesFrom::Sent => files.allows(path),
-            };
-            // A character that a scene file names is opened by that file.
-            if !trusted && path.is_absolute() {
-                return Err(not_opened(files, path, from));
-            }
-        }
+        self.find_guests(files, from)?;
         let made = self.make(files)?;
         let changed = |e: TakeError| {
             let what = match e {
@@ -384,6 +413,8 @@ fn not_opened(files: &Files, path: &Path, from: TakesFrom<'_>) -> FileError {
     FileError::new(code, path, what, remedy)
 }
 
+/// What to do about takes that cannot be what was written.
+const ANOTHER_COPY: &str = "take another copy of the take";
 /// What to do about a file that is no longer what takes were made with.
 const CHANGED: &str = "put the file back as it was then";
 

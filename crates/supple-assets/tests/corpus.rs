@@ -3,23 +3,10 @@
 #[path = "../../../fuzz/exercise.rs"]
 mod exercise;
 
-/// A target by its name.
-type Target = (&'static str, fn(&[u8]));
-
 #[test]
 fn the_kept_corpus_is_read_and_stepped() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let targets: [Target; 8] = [
-        ("gltf", exercise::gltf),
-        ("fbx", exercise::fbx),
-        ("urdf", exercise::urdf),
-        ("mjcf", exercise::mjcf),
-        ("bvh", exercise::bvh),
-        ("scene", exercise::scene),
-        ("take", exercise::take),
-        ("mesh", exercise::mesh),
-    ];
-    for (name, target) in targets {
+    for (name, target) in exercise::TARGETS {
         let mut files: Vec<_> =
             std::fs::read_dir(corpus.join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();

@@ -62,8 +62,14 @@ impl BakeArgs {
         if part && !crate::scenes::MOTION_ENDINGS.iter().any(|ending| has(ending)) {
             return Err(Error::setting("--fps, --from and --to are for baked motion", "give -o FILE.glb or FILE.bvh"));
         }
-        if (self.seam.is_some() || self.root_motion.is_some()) && !has("glb") {
-            return Err(Error::setting("--loop and --root-motion are for baked motion", "give -o FILE.glb"));
+        if self.seam.is_some() || self.root_motion.is_some() {
+            if !(has("glb") || has("vrma")) {
+                return Err(Error::setting("--loop and --root-motion are for baked motion", "give -o FILE.glb"));
+            }
+            if has("bvh") || has("usda") {
+                let what = "--loop and --root-motion are written into .glb and .vrma alone";
+                return Err(Error::setting(what, "write the .bvh or .usda by a call of its own, without them"));
+            }
         }
         Ok(())
     }

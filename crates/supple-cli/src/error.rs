@@ -8,6 +8,9 @@ use supple::{SceneError, StepError, TakeError};
 use supple_assets::FileError;
 use supple_studio::StudioError;
 
+/// What to do about takes that cannot be read.
+const TAKE_HELP: &str = "check that the file is whole and of this version";
+
 /// Why a command ended early.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -75,12 +78,22 @@ impl Error {
         Error::wrong(error.code, format!("{}{place}: {}", error.file.display(), error.what), error.remedy.clone())
     }
 
+    /// The bytes of a file are no takes.
+    pub(crate) fn take_file(path: &Path, error: &TakeError) -> Error {
+        let message = format!("{}: {}", path.display(), strip_code(&error.to_string(), error.code()));
+        let help = match error {
+            TakeError::Far { .. } => "record it again, and end it before that step",
+            _ => TAKE_HELP,
+        };
+        Error::wrong(error.code(), message, help)
+    }
+
     /// A take cannot be opened or done again.
     pub(crate) fn take(error: &TakeError) -> Error {
         let message = strip_code(&error.to_string(), error.code());
         match error {
             TakeError::Replay { .. } => Error::failed(error.code(), message),
-            _ => Error::wrong(error.code(), message, "check that the file is whole and of this version"),
+            _ => Error::wrong(error.code(), message, TAKE_HELP),
         }
     }
 

@@ -12,7 +12,7 @@ use supple::scenes::{SceneInfo, catalogue};
 use supple::timeline::file::{self, TakeFile};
 use supple::{Motion, Scene, State};
 use supple_assets::{
-    Cast, Character, Files, Imported, Made, Recipe, RigOptions, TakesFrom, furnished, is_file, split_clip,
+    Cast, Character, Files, Imported, Made, Recipe, RigOptions, TakesFrom, ThingTold, is_file, split_clip,
 };
 
 /// List the built-in scenes
@@ -96,7 +96,7 @@ pub(crate) struct CharacterArgs {
 }
 
 /// A number above 0.
-fn above_zero(text: &str) -> Result<f64, String> {
+pub(crate) fn above_zero(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
     number.ok_or_else(|| "give a number above 0".to_owned())
 }
@@ -129,7 +129,7 @@ pub(crate) fn open_any(text: &str, from: &Files) -> Result<Opened, Error> {
     }
     let (recorded, file) = open_take(text, from)?;
     let (scene, character) = match recorded {
-        Recorded::Scene(scene) => (*scene, None),
+        Recorded::Scene(made) => (made.0, None),
         Recorded::File(made) => (made.imported.scene, made.character.map(Box::new)),
     };
     Ok(Opened::Takes(scene, file, character))
@@ -142,8 +142,8 @@ pub(crate) fn is_take(text: &str) -> bool {
 
 /// What takes were made with.
 pub(crate) enum Recorded {
-    /// A built-in scene.
-    Scene(Box<Scene>),
+    /// A built-in scene with what was put into it.
+    Scene(Box<(Scene, Vec<ThingTold>, Cast)>),
     /// A file.
     File(Box<Made>),
 }
@@ -152,14 +152,14 @@ pub(crate) enum Recorded {
 pub(crate) fn open_take(text: &str, from: &Files) -> Result<(Recorded, TakeFile), Error> {
     let path = Path::new(text);
     let taken = from.open(path).map_err(|e| Error::file(&e))?;
-    let file = file::read(taken.bytes()).map_err(|e| Error::take(&e))?;
+    let file = file::read(taken.bytes()).map_err(|e| Error::take_file(path, &e))?;
     let recipe = Recipe::parse(file.timeline.scene()).map_err(|e| Error::file(&e))?;
     let beside = TakesFrom::Folder(path.parent().unwrap_or(Path::new("")));
     let recorded = match recipe.file() {
         None => {
-            let mut things = recipe.changes.things.clone().unwrap_or_default();
-            let scene = furnished(&open(&recipe.source, from)?, &mut things, &Cast::default());
-            Recorded::Scene(Box::new(scene.map_err(|what| Error::setting(what, "take another copy of the take"))?))
+            let scene = open(&recipe.source, from)?;
+            let made = recipe.furnish_for(&scene, from, beside).map_err(|e| Error::file(&e))?;
+            Recorded::Scene(Box::new(made))
         }
         Some(_) => {
             let made = recipe.make_for(from, &file.timeline, beside).map_err(|e| Error::file(&e))?;

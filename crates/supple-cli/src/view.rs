@@ -158,7 +158,7 @@ fn open(text: &str, from: &Files) -> Result<Opening, Error> {
     if scenes::is_take(text) {
         let (recorded, file) = scenes::open_take(text, from)?;
         let opening = match recorded {
-            Recorded::Scene(scene) => Opening::of_scene(*scene),
+            Recorded::Scene(made) => Opening::of_furnished(*made),
             Recorded::File(made) => Opening::of_file(*made),
         };
         return Ok(opening.with_takes(file));

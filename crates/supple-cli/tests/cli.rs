@@ -606,6 +606,97 @@ fn recorded(scene: &supple::Scene, name: &str) -> std::path::PathBuf {
     path
 }
 
+/// A folder of a test, empty.
+fn fresh_folder(name: &str) -> std::path::PathBuf {
+    let folder = fresh_file(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A take of a built-in scene with a character of a file beside it, which it names by `named`; the character is that of `file`.
+fn recorded_with_guest(named: &str, file: &std::path::Path, name: &str) -> std::path::PathBuf {
+    let told = |file: &str| {
+        let text = format!(r#"{{"name":"Anna","kind":"character","position":[2.0,0.0,0.0],"file":{file:?}}}"#);
+        let mut recipe = supple_assets::Recipe::new("stack:1");
+        recipe.changes.things = Some(vec![serde_json::from_str(&text).unwrap()]);
+        recipe
+    };
+    let folder = supple_assets::TakesFrom::Folder(file.parent().unwrap());
+    let bare = supple::Scene::parse("stack:1").unwrap();
+    let (mut scene, ..) =
+        told(file.to_str().unwrap()).furnish_for(&bare, &supple_assets::Files::default(), folder).unwrap();
+    assert_eq!(scene.guests().len(), 1);
+    scene.name = told(named).to_string();
+    recorded(&scene, name)
+}
+
+const STRIP: &[u8] = include_bytes!("../../../fuzz/strip.gltf");
+
+#[test]
+fn a_take_of_a_built_in_scene_with_characters_is_done_again() {
+    let folder = fresh_folder("guests");
+    let file = folder.join("strip.gltf");
+    std::fs::write(&file, STRIP).unwrap();
+    let path = file.to_str().unwrap();
+    let take = recorded_with_guest(path, &file, "guests/scene.take");
+    let told = json(&["simulate", take.to_str().unwrap(), "--json"]);
+    assert_eq!((&told["identical"], &told["same_model"]), (&true.into(), &true.into()), "{told}");
+    assert!(told["bodies"].as_u64().unwrap() > 1, "{told}");
+    // Where the character was when the takes were made is nothing any more: the one beside them is meant.
+    let moved = recorded_with_guest("/nowhere/strip.gltf", &file, "guests/moved.take");
+    assert_eq!(json(&["simulate", moved.to_str().unwrap(), "--json"])["identical"], true);
+    // One that was dropped on a page, of which no copy was kept, has no path at all.
+    let sent = recorded_with_guest("sent:strip.gltf", &file, "guests/sent.take");
+    assert_eq!(json(&["simulate", sent.to_str().unwrap(), "--json"])["identical"], true);
+    // It lies elsewhere: refused, and taken once its folder is allowed.
+    let elsewhere = fresh_folder("guests-elsewhere");
+    let far = elsewhere.join("scene.take");
+    std::fs::copy(&take, &far).unwrap();
+    let far = far.to_str().unwrap();
+    assert!(refused(&["simulate", far]).contains("file/outside"));
+    assert_eq!(json(&["simulate", far, "--json", "--allow-dir", folder.to_str().unwrap()])["identical"], true);
+}
+
+/// A take may name any file: a path that is not from the root does not mean the folder that the program was started in.
+#[test]
+fn a_take_opens_no_character_from_the_working_folder() {
+    let (working, takes) = (fresh_folder("guest-working"), fresh_folder("guest-takes"));
+    let file = working.join("strip.gltf");
+    std::fs::write(&file, STRIP).unwrap();
+    let of_scene = recorded_with_guest("strip.gltf", &file, "guest-takes/scene.take");
+    // The same with a file as its scene, which may be opened.
+    let own = takes.join("own.gltf");
+    std::fs::write(&own, STRIP).unwrap();
+    let text = r#"{"name":"Anna","kind":"character","position":[2.0,0.0,0.0],"file":"strip.gltf"}"#;
+    let with = |file: &str| {
+        let mut recipe = supple_assets::Recipe::of_file(own.to_str().unwrap());
+        recipe.changes.things = Some(vec![serde_json::from_str(&text.replace("strip.gltf", file)).unwrap()]);
+        recipe
+    };
+    let made = with(file.to_str().unwrap()).make(&supple_assets::Files::default()).unwrap();
+    let mut scene = made.imported.scene;
+    scene.name = with("strip.gltf").to_string();
+    let of_file = recorded(&scene, "guest-takes/file.take");
+    for take in [of_scene, of_file] {
+        let call = ["simulate", take.to_str().unwrap(), "--json"];
+        let output = command(&call).current_dir(&working).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+        assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_take_that_leads_too_far_is_refused_by_its_name() {
+    let mut scene = supple::Scene::parse("stack:1").unwrap();
+    scene.state.bodies[0].position.x = 2e6;
+    let take = recorded(&scene, "far.take");
+    let said = refused(&["simulate", take.to_str().unwrap()]);
+    for word in ["take/far", "far.take", "body 0", "step 0"] {
+        assert!(said.contains(word), "{said}");
+    }
+}
+
 /// Takes of this very build must come out the same; what another build recorded is played, and where it differs is told.
 #[test]
 fn a_take_that_comes_out_otherwise_fails_or_is_told() {

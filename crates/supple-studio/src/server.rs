@@ -25,6 +25,7 @@ use futures_util::{SinkExt, StreamExt};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +33,7 @@ use std::time::Duration;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
 use supple::timeline::{Playback, file as takes};
 use supple::{TakeError, Work};
-use supple_assets::{BakeSettings, Files, Recording, RootMotion, bake_scene, export_bvh};
+use supple_assets::{BakeSettings, Files, Recording, RigOptions, RootMotion, bake_scene, export_bvh};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// The page, as built by `build.rs`: names, sorted, and bytes.
@@ -218,6 +219,8 @@ impl Studio {
             folder: self.journal.clone(),
             orphans: self.orphans,
             recent: self.recent.clone(),
+            // What was asked of the rig of the first file is not asked of others.
+            files: self.files.with_rig(RigOptions::default()),
             rescue: self.rescue,
             teller,
             ..simulation::Desk::new(self.build)
@@ -634,9 +637,12 @@ impl BakeAsked {
     /// The part of a motion that is asked for.
     fn cut(&self, recording: Recording) -> Result<Recording, String> {
         let end = recording.seconds();
-        let (from, to) = (self.from.unwrap_or(0.0), self.to.unwrap_or(end).min(end));
+        let (from, to) = (self.from.unwrap_or(0.0), self.to.unwrap_or(end));
+        if let Some(late) = [from, to].into_iter().find(|time| *time > end + 1e-6) {
+            return Err(format!("the motion ends at {end:.3} s, before {late} s"));
+        }
         if from >= to {
-            return Err(format!("the motion ends at {end:.3} s, before {from} s"));
+            return Err(format!("the motion ends at {end:.3} s, where it is to begin"));
         }
         if let Some(seam) = self.seam.filter(|seam| *seam > to - from) {
             return Err(format!("a loop of {seam} s is longer than the motion, {:.3} s", to - from));
@@ -753,6 +759,9 @@ fn bake(copied: &Copied, format: Format, asked: &BakeAsked, wanted: &AtomicBool)
     if character.is_none() && (asked.seam.is_some() || root != RootMotion::Hips) {
         return Err("loops and travel are for characters, and the scene is none".into());
     }
+    if matches!(format, Format::Bvh | Format::Usda) && (asked.seam.is_some() || root != RootMotion::Hips) {
+        return Err("loops and travel are written into .glb and .vrma alone".into());
+    }
     if model.skin().is_some() && asked.seam.is_some() {
         return Err("a loop does not close soft skin: leave it out".into());
     }
@@ -801,13 +810,13 @@ async fn start_page(State(desk): State<Arc<Desk>>) -> Response {
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LookAsked {
-    every: u64,
+    every: NonZeroU32,
 }
 
 /// The stored poses of a take, for curves, trails and ghosts: first step, steps apart, how many, bodies; then seven numbers a body.
 async fn look(State(desk): State<Arc<Desk>>, Path(take): Path<usize>, RawQuery(words): RawQuery) -> Response {
     let every = match asked::<LookAsked>(words.as_deref()) {
-        Ok(asked) => asked.every.max(1),
+        Ok(asked) => u64::from(asked.every.get()),
         Err(what) => return refuse(StatusCode::BAD_REQUEST, "studio/value", what),
     };
     let permit = turn(&desk.turns.compare).await;

@@ -34,6 +34,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use supple::contact::Penalty;
 use supple::glam::{DQuat, DVec3};
+use supple::model::MOST_LENGTH;
 use supple::skin::Grab;
 use supple::solver::Impulses;
 use supple::solver::assembly::Budget;
@@ -46,8 +47,8 @@ use supple::{
 };
 use supple_assets::doctor::Diagnosis;
 use supple_assets::{
-    ChangedBone, Character, Digest, FileError, Files, Imported, InputFile, MOST_MOTIONS, Made, Note, Player, Recipe,
-    RigOptions, SENT, Source, TakesFrom, ThingTold, furnished,
+    Cast, ChangedBone, Character, Digest, FileError, Files, Imported, InputFile, MOST_MOTIONS, Made, Note, Player,
+    Recipe, RigOptions, SENT, Source, TakesFrom, ThingTold, furnished,
 };
 use takes::{Moved, takes_told, why_stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -93,6 +94,12 @@ impl Opening {
         Opening { scene, dress: Dress::default(), recipe, takes: None, things: Vec::new() }
     }
 
+    /// A built-in scene with what was put into it.
+    pub fn of_furnished((scene, things, cast): (Scene, Vec<ThingTold>, Cast)) -> Opening {
+        let opening = Opening::of_scene(scene);
+        Opening { dress: Dress { cast, ..opening.dress }, things, ..opening }
+    }
+
     /// The scene of a file at its start.
     pub fn of_file(made: Made) -> Opening {
         let Made { recipe, imported: Imported { scene, meshes, notes, clips, things, cast, .. }, character } = made;
@@ -106,9 +113,7 @@ impl Opening {
     pub fn with_takes(self, takes: TakeFile) -> Opening {
         // A built-in scene has of its takes what was put into it; a file has that already.
         let told = Recipe::parse(takes.timeline.scene()).ok().filter(|_| self.recipe.file().is_none());
-        let things = told.as_ref().and_then(|recipe| recipe.changes.things.clone());
-        let (recipe, things) = (told.unwrap_or(self.recipe), things.unwrap_or(self.things));
-        Opening { takes: Some(takes), recipe, things, ..self }
+        Opening { takes: Some(takes), recipe: told.unwrap_or(self.recipe), ..self }
     }
 
     /// The file that it came from.
@@ -157,6 +162,16 @@ impl Opening {
         Opening::of_file(Made { recipe, imported, character: Some(character) }).checked()
     }
 
+    /// Opens a file on this machine that the user has named.
+    fn path(path: &Path, files: &Files) -> Result<Opening, (String, String)> {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("take")) {
+            let beside = TakesFrom::Folder(path.parent().unwrap_or(Path::new("")));
+            return Opening::of(read_takes(files.open(path).map_err(told)?.bytes())?, files, beside);
+        }
+        let made = Recipe::of_file(&path.to_string_lossy()).make(files).map_err(told)?;
+        Opening::of_file(made).checked()
+    }
+
     /// Opens the bytes of a `.take` file. A file that they name is not opened.
     pub fn takes(bytes: &[u8]) -> Result<Opening, (String, String)> {
         Opening::of(read_takes(bytes)?, &Files::default(), TakesFrom::Sent)
@@ -166,16 +181,9 @@ impl Opening {
     pub(crate) fn of(takes: TakeFile, files: &Files, from: TakesFrom<'_>) -> Result<Opening, (String, String)> {
         let recipe = Recipe::parse(takes.timeline.scene()).map_err(told)?;
         if recipe.file().is_none() {
-            let Opening { scene, mut dress, .. } = Opening::scene(&recipe.source)?;
-            let mut things = recipe.changes.things.clone().unwrap_or_default();
-            let wrong = |what| ("take/model".to_owned(), what);
-            let open = |file: &str| {
-                let known = matches!(from, TakesFrom::Journal) || files.allows(Path::new(file));
-                known.then(|| Character::open(Path::new(file))).transpose()
-            };
-            dress.cast.call(None, &things, open).map_err(told)?;
-            let scene = furnished(&scene, &mut things, &dress.cast).map_err(wrong)?;
-            return Ok(Opening { scene, dress, recipe, takes: Some(takes), things });
+            let scene = Opening::scene(&recipe.source)?.scene;
+            let furnished = recipe.furnish_for(&scene, files, from).map_err(told)?;
+            return Opening::of_furnished(furnished).with_takes(takes).checked();
         }
         let made = recipe.make_for(files, &takes.timeline, from).map_err(told)?;
         Opening::of_file(made).with_takes(takes).checked()
@@ -327,6 +335,8 @@ pub(crate) struct Desk {
     pub(crate) orphans: Vec<Orphan>,
     /// Files that were opened before, for who asks for one.
     pub(crate) recent: Vec<PathBuf>,
+    /// The door for them, and for files that journals name.
+    pub(crate) files: Files,
     /// Folders for takes that the journal does not take.
     pub(crate) rescue: Vec<PathBuf>,
     pub(crate) disk: Disk,
@@ -349,6 +359,7 @@ impl Desk {
             folder: None,
             orphans: Vec::new(),
             recent: Vec::new(),
+            files: Files::default(),
             rescue: Vec::new(),
             disk: Disk::default(),
             retry: journal::RETRY,
@@ -392,6 +403,7 @@ pub(crate) fn start(
         teller: desk.teller,
         orphans: (0..).zip(desk.orphans).collect(),
         recent: desk.recent,
+        files: desk.files,
         unwritten: true,
         watched: false,
         speed: 1.0,
@@ -429,8 +441,9 @@ struct Simulation {
     rescue: Vec<PathBuf>,
     disk: Disk,
     teller: Teller,
-    /// Files that were opened before.
+    /// Files that were opened before, and the door for them and for files that journals name.
     recent: Vec<PathBuf>,
+    files: Files,
     /// Journals of sessions that did not finish, by the number under which they are offered.
     orphans: BTreeMap<u32, Orphan>,
     /// Something happened that the journal does not hold yet.
@@ -866,7 +879,7 @@ impl Simulation {
     /// Adds the clips that the character took on from elsewhere: anew from their files, for what changed; where a file is gone, as they were.
     fn take_motions_on(&self, character: &Character, file: &mut Imported) {
         for motion in &self.stage.recipe.changes.motions {
-            let again = Files::default().motion(motion).and_then(|source| character.add_motion(file, &source));
+            let again = self.files.motion(motion).and_then(|source| character.add_motion(file, &source));
             if again.is_err() {
                 let missing = |clip: &&Arc<supple::Motion>| file.clip(clip.name()).is_err();
                 let before = self.stage.dress.clips.iter().find(missing).cloned();
@@ -942,9 +955,7 @@ impl Simulation {
                 let Some(path) = self.recent.get(file).cloned() else {
                     return bad(format!("there is no file {file} in the list of those that were opened before"));
                 };
-                let made = Recipe::of_file(&path.to_string_lossy()).make(&Files::default());
-                let made = made.map_err(|e| ("studio/scene", e.to_string()))?;
-                let opening = Opening::of_file(made).checked().map_err(|(_, text)| ("studio/size", text))?;
+                let opening = Opening::path(&path, &self.files).map_err(|(_, text)| ("studio/scene", text))?;
                 self.open(opening).map_err(|(_, text)| ("studio/scene", text))?;
             }
             Request::Bone { bone, change, twin } => {
@@ -1286,6 +1297,19 @@ impl Stage {
             Ok(report) => report,
             Err(error) => return Err(self.explain(&error)),
         };
+        if let Some(body) = self.now.state.strayed() {
+            // It is not recorded, for no reader would take it: what was before it stays.
+            self.now = self
+                .timeline
+                .seek(&self.scene.model, self.take, self.now.step, &mut self.work)
+                .map_err(|e| e.to_string())?;
+            self.culprit = Some(body);
+            let name = &self.scene.model.body(body).name;
+            return Err(format!(
+                "step {} failed: it leads \"{name}\" more than {MOST_LENGTH} m away",
+                self.now.step + 1
+            ));
+        }
         if let Some(budget) = &mut self.budget {
             budget.learn(&self.report, self.step_micros);
         }

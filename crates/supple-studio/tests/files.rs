@@ -374,3 +374,66 @@ async fn a_dropped_file_that_cannot_be_kept_says_so() {
     task.abort();
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+/// A file that was opened before is opened as the command line would: what it names may lie where the user allows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recent_file_may_name_what_lies_in_an_allowed_folder() {
+    let folder = common::folder("recent");
+    let (home, other) = (folder.join("home"), folder.join("other"));
+    [&home, &other].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+    std::fs::write(other.join("strip.gltf"), include_bytes!("../../../fuzz/strip.gltf")).unwrap();
+    let scene = home.join("scene.toml");
+    std::fs::write(&scene, "[character]\nfile = \"../other/strip.gltf\"\n").unwrap();
+    // Takes of it that were opened before are another.
+    let allowed = Files::allowing(std::slice::from_ref(&other)).unwrap();
+    let made = Recipe::of_file(scene.to_str().unwrap()).make(&allowed).unwrap();
+    let (bytes, _) = recorded(Opening::of_file(made), None).await;
+    let take = home.join("scene.take");
+    std::fs::write(&take, bytes).unwrap();
+    let journal = folder.join("journal");
+    [&take, &scene].iter().for_each(|file| supple_studio::remember_file(&journal, file));
+    for (files, opens) in [(Files::default(), false), (allowed, true)] {
+        let opening = Opening::scene("pendulum").unwrap();
+        let (address, _task) = common::run_with(opening, Settings { files, ..settings("test", Some(&journal)) });
+        let (_, list) = ask(&address, "GET", "/start", b"").await;
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        assert_eq!(
+            (&list["recent"][0]["name"], &list["recent"][1]["name"]),
+            (&"scene.toml".into(), &"scene.take".into())
+        );
+        for (k, steps) in [(0, 0), (1, 40)] {
+            let mut client = Client::connect(&address).await;
+            let before = client.told("status").await["generation"].clone();
+            client.say(json!({"type": "recent", "file": k})).await;
+            if opens {
+                let status = client.status_where(|status| status["generation"] != before).await;
+                assert!(status["takes"][0]["end"].as_u64().unwrap() >= steps, "{status}");
+            } else {
+                let error = client.told("error").await;
+                assert!(error["message"].as_str().unwrap().contains("outside"), "{error}");
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What no reader would take is not recorded: the run stops before it, and what was recorded opens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_leaves_the_world_is_told_and_not_recorded() {
+    let (address, _task) = run(Opening::scene("stack:1").unwrap(), "test", None);
+    let (mut client, _) = paused(&address, 1).await;
+    client.say(json!({"type": "set", "dt": 0.1, "gravity": [0, 1000, 0]})).await;
+    client.say(json!({"type": "step", "count": 600})).await;
+    let status = client.status_where(|status| status["notice"]["level"] == "error").await;
+    let message = status["notice"]["text"].as_str().unwrap().to_owned();
+    assert!(message.contains("m away") && message.contains("box"), "{message}");
+    let file = saved(&address).await; // which reads it
+    let end = file.timeline.takes()[0].end();
+    assert!((300..600).contains(&end), "{end}");
+    // It does not go on from there by another try either.
+    client.say(json!({"type": "step", "count": 1})).await;
+    let id = &status["notice"]["number"];
+    let again = client.status_where(|status| status["notice"]["number"] != *id).await;
+    assert_eq!(again["notice"]["text"], message);
+    assert_eq!(saved(&address).await.timeline.takes()[0].end(), end);
+}

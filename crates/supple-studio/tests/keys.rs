@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{Client, Frame, seek, start};
+use common::{Client, Frame, ask, ask_with, key, run, seek, start};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use supple_assets::{Files, Recipe};
+use supple_studio::Opening;
 
 /// The documented keys of messages from a client, as `type.key`.
 fn documented() -> BTreeSet<String> {
@@ -538,4 +540,134 @@ async fn every_documented_key_changes_a_result_or_is_refused() {
         }
     }
     assert!(unknown.is_empty() && idle.is_empty(), "without a case: {unknown:?}; without effect: {idle:?}");
+}
+
+/// The documented keys after the `?` of addresses, as `route.key`.
+fn documented_queries() -> BTreeSet<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocol.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let takes = text.split_once("\n## Takes\n").unwrap().1;
+    let mut keys = BTreeSet::new();
+    // Told in words: what stands in brackets are values.
+    let told = takes.split_once("After `?` may stand").unwrap().1.split_once(".\n").unwrap().0;
+    let bare: String = told.split('(').map(|part| part.rsplit(')').next().unwrap()).collect();
+    for word in bare.split('`').skip(1).step_by(2) {
+        let name = word.split('=').next().unwrap();
+        keys.extend(["glb", "bvh", "usda", "vrma"].map(|form| format!("baked.{form}.{name}")));
+    }
+    // Told by an example.
+    for example in takes.split('`').filter(|part| part.starts_with("GET /") && part.contains('?')) {
+        let (route, words) = example.trim_start_matches("GET /").split_once('?').unwrap();
+        let route = route.split('/').next().unwrap();
+        keys.extend(words.split('&').map(|pair| format!("{route}.{}", pair.split('=').next().unwrap())));
+    }
+    // A variant has more of them: those of the message.
+    let variation = documented().into_iter().filter_map(|k| Some(k.strip_prefix("variant.variation.")?.to_owned()));
+    keys.extend(variation.map(|name| format!("variant.{name}")));
+    keys
+}
+
+/// The small character of the fuzz targets.
+const STRIP: &[u8] = include_bytes!("../../../fuzz/strip.gltf");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_key_of_an_address_changes_the_answer_or_is_refused() {
+    let folder = common::folder("address-keys");
+    let file = folder.join("strip.gltf");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&file, STRIP).unwrap();
+    let made = Recipe::of_file(file.to_str().unwrap()).make(&Files::default()).unwrap();
+    let (address, _task) = run(Opening::of_file(made), "test", None);
+    let (mut client, _) = common::paused(&address, 30).await;
+    // A second character, and two takes in which something moves.
+    let words = format!("Authorization: Bearer {}\r\nx-file-name: other.gltf\r\n", key(&address));
+    let before = client.frame_now().await.bodies();
+    assert_eq!(ask_with(&address, "POST", "/guest", &words, STRIP).await.0, 204);
+    let beside = client.frame_where(|frame| frame.bodies() > before).await.u32(4);
+    let away = json!({"name": "other", "kind": "character", "file": "sent:other.gltf", "position": [5.0, 0.0, 0.0]});
+    client.say(json!({"type": "things", "things": [away]})).await;
+    client.frame_where(|frame| frame.u32(4) != beside).await;
+    let drag = |x: f64| json!({"type": "drag", "body": 1, "point": [0, 0, 0], "target": [x, 0.5, 0.2]});
+    client.say(json!({"type": "step", "count": 10})).await;
+    client.frame_where(|frame| frame.step() == 10 && !frame.playing()).await;
+    client.say(drag(0.3)).await; // so that asking for it later is something else
+    client.say(json!({"type": "step", "count": 50})).await;
+    client.frame_where(|frame| frame.step() == 60 && !frame.playing()).await;
+    seek(&mut client, 0, 20).await;
+    client.say(drag(-0.4)).await;
+    client.say(json!({"type": "step", "count": 20})).await;
+    client.frame_where(|frame| frame.step() == 40 && !frame.playing()).await;
+
+    let documented = documented_queries();
+    assert!(documented.contains("look.every") && documented.contains("variant.seed"), "{documented:?}");
+    assert_eq!(documented.iter().filter(|key| key.starts_with("baked.glb.")).count(), 7, "{documented:?}");
+    for name in &documented {
+        let (route, field) = name.rsplit_once('.').unwrap();
+        let (path, other, value) = match (route, field) {
+            ("look", "every") => ("/look/0?", "every=1", "every=3"),
+            ("variant", "from") => ("/variant/0?", "from=0&to=40&every=4", "from=10&to=40&every=4"),
+            ("variant", "to") => ("/variant/0?", "from=0&to=40&every=4", "from=0&to=30&every=4"),
+            ("variant", "every") => ("/variant/0?", "from=0&to=40&every=4", "from=0&to=40&every=5"),
+            ("variant", _) => {
+                let value = match field {
+                    "delay" => "from=0&to=40&every=4&delay=0.1",
+                    "strength" => "from=0&to=40&every=4&strength=0.3",
+                    "style" => "from=0&to=40&every=4&style=0.3",
+                    "gravity" => "from=0&to=40&every=4&gravity=0.3",
+                    "seed" => "from=0&to=40&every=4&seed=3",
+                    _ => panic!("{name} has no case"),
+                };
+                ("/variant/0?", "from=0&to=40&every=4", value)
+            }
+            (_, field) => {
+                let path = match route {
+                    "baked.glb" => "/baked.glb?",
+                    "baked.bvh" => "/baked.bvh?",
+                    "baked.usda" => "/baked.usda?",
+                    "baked.vrma" => "/baked.vrma?",
+                    _ => panic!("{name} has no case"),
+                };
+                let value = match field {
+                    "from" => "from=0.2",
+                    "to" => "to=0.4",
+                    "fps" => "fps=24",
+                    "loop" => "loop=0.1",
+                    "root" => "root=in_place",
+                    "all" => "all=true",
+                    "figure" => "figure=1",
+                    _ => panic!("{name} has no case"),
+                };
+                (path, "", value)
+            }
+        };
+        let plain = ask(&address, "GET", &format!("{path}{other}"), b"").await;
+        let with = ask(&address, "GET", &format!("{path}{value}"), b"").await;
+        // A .vrma is of avatars alone, which the strip is not: whatever is asked of it is refused.
+        assert_eq!(plain.0, if route == "baked.vrma" { 400 } else { 200 }, "{path}{other}");
+        let said = String::from_utf8_lossy(&with.1).into_owned();
+        assert!(with.0 == 400 || (with.0 == 200 && with.1 != plain.1), "{path}{value} does nothing: {}", with.0);
+        if with.0 == 400 {
+            println!("{path}{value}: {said}");
+        }
+    }
+    // What stands for nothing is refused, and so is what is not known.
+    for wrong in [
+        "/look/0?every=0",
+        "/look/0?every=4294967296",
+        "/look/0",
+        "/look/0?every=1&more=1",
+        "/variant/0?from=0&to=40",
+        "/variant/0?from=0&to=40&every=0",
+        "/baked.glb?speed=2",
+        "/baked.glb?to=9",
+        "/baked.glb?from=0.7",
+        "/baked.bvh?loop=0.1",
+        "/baked.usda?root=root",
+        "/baked.bvh?all=true",
+        "/baked.glb?figure=2",
+    ] {
+        let (status, said) = ask(&address, "GET", wrong, b"").await;
+        assert_eq!(status, 400, "{wrong}: {}", String::from_utf8_lossy(&said));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

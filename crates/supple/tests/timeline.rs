@@ -702,3 +702,44 @@ fn what_was_computed_otherwise_is_found() {
     }
     assert_eq!((first, found), (Some(20), Some((21, BodyId(2)))));
 }
+
+/// No reader takes a place beyond 1e6 m; what a journal has before it is kept.
+#[test]
+fn poses_beyond_the_world_are_refused() {
+    let Run { scene, states, .. } = run("chain:3", 70);
+    let moved = |step: u64, x: f64| {
+        let mut other = Timeline::new("chain:3", &scene.model, &states[0], &scene.input);
+        let (mut writer, mut journal) = (file::Writer::default(), Vec::new());
+        for (k, state) in (1..).zip(&states[1..]) {
+            let mut state = state.clone();
+            if k == step {
+                state.bodies[1].position.x = x;
+            }
+            other.record(0, &scene.input, &state);
+            if k % 10 == 0 {
+                writer.append(&other, 0, "test", &mut journal);
+            }
+        }
+        (file::write(&other, 0, "test"), journal)
+    };
+    // In the poses of a step, and in a snapshot, which the sixtieth step has.
+    for (step, kept) in [(17, 10), (60, 50)] {
+        let (bytes, journal) = moved(step, -2e6);
+        let error = file::read(&bytes).unwrap_err();
+        let expected = TakeError::Far { part: "body 1".into(), take: "take 1".into(), step };
+        assert_eq!((&error, error.code()), (&expected, "take/far"));
+        let recovered = file::recover(&journal).unwrap();
+        assert_eq!(recovered.file.timeline.takes()[0].end(), kept);
+        assert!(recovered.lost > 0);
+        let mut playback = Playback::default();
+        recovered.file.timeline.look(0, kept, &mut playback).unwrap();
+        assert_shows(&playback, &states[kept as usize]);
+        assert!(file::read(&moved(step, 0.999e6).0).is_ok());
+    }
+    // At the very start.
+    let mut state = scene.state.clone();
+    state.bodies[2].position.y = f64::NAN;
+    let lost = Timeline::new("chain:3", &scene.model, &state, &scene.input);
+    let error = file::read(&file::write(&lost, 0, "test")).unwrap_err();
+    assert_eq!(error, TakeError::Far { part: "body 2".into(), take: "take 1".into(), step: 0 });
+}

@@ -3,12 +3,14 @@
 
 use super::{Destination, Document, Machine};
 use crate::error::Error;
+use crate::scenes::above_zero;
 use crate::settings;
 use crate::table::{Align, Table, figure, small};
 use crate::terminal::Terminal;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
 use supple::tone::{Change, Tone, Tones};
@@ -23,6 +25,9 @@ pub(crate) struct SoakArgs {
     /// How much time to simulate of each, in seconds
     #[arg(long, value_name = "S", default_value = "600", allow_hyphen_values = true)]
     seconds: String,
+    /// End a run after so much time of the machine, in seconds; its row says how far it came, and that it has not passed
+    #[arg(long, value_name = "S", value_parser = above_zero)]
+    machine_seconds: Option<f64>,
     /// A folder of characters, looked through with the folders in it; else that of the variable SUPPLE_ASSETS
     #[arg(long, value_name = "FOLDER")]
     characters: Option<PathBuf>,
@@ -81,8 +86,11 @@ impl Case {
 struct Row {
     scene: String,
     how: How,
-    /// Simulated time \[s\].
+    /// Simulated time \[s\], and how long that took.
     seconds: f64,
+    machine_seconds: f64,
+    /// Whether it was simulated to the end; all else is of the time until then.
+    ended: bool,
     /// What gaps are measured against: the box around all bodies at the start \[m\].
     size: f64,
     /// Over the run \[m\].
@@ -124,7 +132,8 @@ pub(super) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), Error> {
         bar.tick();
         match open(&case) {
             Ok(Some(scene)) => {
-                let row = soak(&case, &scene, settings::steps(&args.seconds, scene.input.dt)?);
+                let steps = settings::steps(&args.seconds, scene.input.dt)?;
+                let row = soak(&case, &scene, steps, args.machine_seconds.unwrap_or(f64::INFINITY));
                 bar.suspend(|| terminal.note(told(&row)));
                 rows.push(row);
             }
@@ -212,12 +221,14 @@ fn open(case: &Case) -> Result<Option<Scene>, Error> {
     Ok(Some(Scene::from_parts(case.name.clone(), model, state, input)))
 }
 
-/// Runs a scene and measures it.
-fn soak(case: &Case, scene: &Scene, steps: usize) -> Row {
+/// Runs a scene for so many steps, or so many seconds of the machine, and measures it.
+fn soak(case: &Case, scene: &Scene, steps: usize, most_seconds: f64) -> Row {
     let mut row = Row {
         scene: case.name.clone(),
         how: case.how,
         seconds: 0.0,
+        machine_seconds: 0.0,
+        ended: false,
         size: size(scene),
         max_gap: 0.0,
         energy_excess: 0.0,
@@ -239,7 +250,13 @@ fn soak(case: &Case, scene: &Scene, steps: usize) -> Row {
     let mut energies = Energies::new(scene);
     let mut memory = None;
     let cycle = (CYCLE / input.dt).round() as usize;
+    let clock = Instant::now();
     for k in 0..steps {
+        if clock.elapsed().as_secs_f64() > most_seconds {
+            let asked = steps as f64 * input.dt;
+            row.broken.push(format!("not ended: {:.1} s of {asked:.0} s in the time that it was given", row.seconds));
+            break;
+        }
         scene.direct(state.time, &mut input);
         let report = match step(&scene.model, &input, &mut state, &mut work) {
             Ok(report) => report,
@@ -249,6 +266,7 @@ fn soak(case: &Case, scene: &Scene, steps: usize) -> Row {
             }
         };
         row.seconds = (k + 1) as f64 * input.dt;
+        row.ended = k + 1 == steps;
         row.max_gap = row.max_gap.max(report.max_joint_gap);
         row.fallbacks += u64::from(report.fallbacks);
         row.resorts += u64::from(report.resorts);
@@ -265,6 +283,7 @@ fn soak(case: &Case, scene: &Scene, steps: usize) -> Row {
             }
         }
     }
+    row.machine_seconds = clock.elapsed().as_secs_f64();
     row.energy_excess = energies.excess();
     row.memory_growth = memory.flatten().and_then(|before| Some(resident()? - before));
     row.judge();
@@ -354,6 +373,7 @@ fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
         ("scene", Align::Left),
         ("how", Align::Left),
         ("seconds", Align::Right),
+        ("of the machine", Align::Right),
         ("gap [m]", Align::Right),
         ("energy excess", Align::Right),
         ("memory [bytes]", Align::Right),
@@ -369,6 +389,7 @@ fn print(document: &Document<Row>, terminal: &Terminal) -> Result<(), Error> {
             row.scene.clone(),
             format!("{:?}", row.how).to_lowercase(),
             figure(row.seconds),
+            figure(row.machine_seconds),
             small(row.max_gap),
             small(row.energy_excess),
             known(row.memory_growth),
@@ -388,13 +409,21 @@ mod tests {
 
     fn row() -> Row {
         let case = Case { name: "pendulum".into(), source: "pendulum".into(), how: How::Scripted };
-        soak(&case, &open(&case).unwrap().unwrap(), 30)
+        soak(&case, &open(&case).unwrap().unwrap(), 30, f64::INFINITY)
+    }
+
+    #[test]
+    fn a_run_that_did_not_end_says_so_and_does_not_pass() {
+        let case = Case { name: "pendulum".into(), source: "pendulum".into(), how: How::Scripted };
+        let row = soak(&case, &open(&case).unwrap().unwrap(), usize::MAX, 0.05);
+        assert!(!row.ended && !row.passed && row.seconds > 0.0 && row.machine_seconds >= 0.05, "{row:?}");
+        assert!(row.broken[0].starts_with("not ended: "), "{row:?}");
     }
 
     #[test]
     fn a_pendulum_passes() {
         let row = row();
-        assert!(row.passed, "{row:?}");
+        assert!(row.passed && row.ended, "{row:?}");
         assert_eq!((row.seconds, row.rest_speed, row.memory_growth), (0.5, None, None));
     }
 

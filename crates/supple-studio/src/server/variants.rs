@@ -5,12 +5,12 @@ use crate::variants::{Part, PartError, Variation};
 use supple::Input;
 
 /// The part of a take that a variant is made of, and what is different in it.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct VariantAsked {
     from: u64,
     to: u64,
-    every: u64,
+    every: NonZeroU32,
     strength: Option<f64>,
     delay: Option<f64>,
     style: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) async fn variant(
         return refuse(StatusCode::NOT_FOUND, "studio/take", format!("there is no take {take}"));
     }
     let compute = move || {
-        let (model, every) = (&copied.scene.model, asked.every.max(1) as usize);
+        let (model, every) = (&copied.scene.model, asked.every.get() as usize);
         let mut work = Work::new(model);
         let part =
             Part::read(model, &copied.timeline, take, (asked.from, asked.to), &mut work).map_err(|e| match e {
@@ -58,7 +58,12 @@ pub(super) async fn variant(
             })?;
         let rows = part.steps().div_ceil(every);
         let mut out = Vec::with_capacity(16 + 28 * rows * model.bodies().len());
-        for number in [asked.from as u32 + every as u32, every as u32, rows as u32, model.bodies().len() as u32] {
+        for number in [
+            (asked.from as u32).saturating_add(asked.every.get()),
+            asked.every.get(),
+            rows as u32,
+            model.bodies().len() as u32,
+        ] {
             out.extend(number.to_le_bytes());
         }
         let (mut done, steps) = (0, part.steps());

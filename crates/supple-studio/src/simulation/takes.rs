@@ -258,8 +258,8 @@ impl Simulation {
     pub(super) fn recover(&mut self, journal: u32) -> Result<(), Refused> {
         let orphan = self.orphans.get_mut(&journal).ok_or_else(|| missing(journal))?;
         let file = orphan.read().map_err(|text| ("studio/journal", text))?;
-        let opening =
-            Opening::of(file, &Files::default(), TakesFrom::Journal).map_err(|(_, text)| ("studio/journal", text))?;
+        let opening = Opening::of(file, &self.files, TakesFrom::Journal);
+        let opening = opening.map_err(|(_, text)| ("studio/journal", text))?;
         self.open(opening).map_err(|(_, text)| ("studio/journal", text))?;
         self.stage.touch(ByHand::Takes); // it was never saved
         let orphan = self.orphans.remove(&journal).expect("it was just read");
@@ -412,6 +412,11 @@ impl Stage {
         let mut done = Vec::with_capacity(part.steps());
         part.run(model, variation, &mut self.work, |input, state| done.push((input.clone(), state.clone())))
             .map_err(|error| ("studio/value", format!("this variant fails: {error}")))?;
+        if let Some(body) = done.iter().find_map(|(_, state)| state.strayed()) {
+            let name = &model.body(body).name;
+            let what = format!("this variant leads \"{name}\" more than {MOST_LENGTH} m away");
+            return Err(("studio/value", what));
+        }
         let place = (self.take, self.now.step);
         let shift = (variation.delay / part.begin.input.dt).round() as i64;
         // What was marked in the part happens in the variant, too, so that playing on goes on from it.

@@ -64,6 +64,7 @@ export class Timeline {
       event.preventDefault();
       void this.write();
     });
+    element("export-format").addEventListener("change", () => this.offer());
     element("export-cancel").addEventListener("click", () => element<HTMLDialogElement>("export-dialog").close());
     this.brush(element("wave"));
     document.addEventListener("keydown", (event) => {
@@ -283,13 +284,23 @@ export class Timeline {
     const end = this.events.frame()?.end ?? 0;
     input("export-from").value = ((from ?? 0) * dt).toFixed(3);
     input("export-to").value = ((to ?? end) * dt).toFixed(3);
-    element("export-root").closest("label")!.hidden = (this.scene?.bones.length ?? 0) === 0;
+    this.offer();
     const guests = this.scene?.guests ?? [];
     const whose = element<HTMLSelectElement>("export-figure");
     whose.closest("label")!.hidden = guests.length === 0;
     const own = this.scene?.file?.name ?? "the scene";
     whose.replaceChildren(...[own, ...guests.map(({ name }) => name)].map((name, k) => new Option(name, String(k))));
     element<HTMLDialogElement>("export-dialog").showModal();
+  }
+
+  /** Loops and travel are for the nodes of a character: other formats and scenes have none. */
+  private get carries(): boolean {
+    const format = element<HTMLSelectElement>("export-format").value;
+    return (format === "glb" || format === "vrma") && (this.scene?.bones.length ?? 0) > 0;
+  }
+
+  private offer(): void {
+    for (const id of ["export-loop", "export-seam", "export-root"]) input(id).closest("label")!.hidden = !this.carries;
   }
 
   private async write(): Promise<void> {
@@ -301,9 +312,9 @@ export class Timeline {
     if (from !== null && from > 0) words.set("from", String(from));
     if (to !== null && to < end - 0.5 * dt) words.set("to", String(to));
     if (fps !== null) words.set("fps", String(fps));
-    if (input("export-loop").checked) words.set("loop", input("export-seam").value);
+    if (this.carries && input("export-loop").checked) words.set("loop", input("export-seam").value);
     const root = element<HTMLSelectElement>("export-root").value;
-    if (root !== "hips") words.set("root", root);
+    if (this.carries && root !== "hips") words.set("root", root);
     if (input("export-all").checked) words.set("all", "true");
     const figure = element<HTMLSelectElement>("export-figure").value;
     if (figure !== "" && figure !== "0") words.set("figure", figure);

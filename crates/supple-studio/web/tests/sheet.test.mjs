@@ -92,7 +92,7 @@ test("timing, style, gravity and a push", { skip }, async () => {
 });
 
 test("what cannot be varied is told", { skip }, async () => {
-  const status = (words) => page.evaluate(async (words) => (await fetch(`variant/0?${words}`)).status, words);
+  const status = (words) => page.evaluate(async (words) => (await fetch(`variant/0?every=1&${words}`)).status, words);
   assert.equal(await status("from=10&to=5"), 400);
   assert.equal(await status("from=0&to=5&strength=-1"), 400);
   assert.equal(await status("from=0&to=5&strenth=1"), 400);

@@ -1,11 +1,14 @@
 //! The state: all that is needed to go on, nothing derived. A clone is a snapshot.
 
-use super::{JointId, Model, joint::Joint};
+use super::{BodyId, JointId, Model, joint::Joint};
 use crate::contact::ContactKey;
 use crate::maths::fnv::Fnv;
 use crate::maths::rotation::turn_near;
 use crate::maths::{Pose, Twist};
 use glam::{DQuat, DVec3};
+
+/// Places beyond this are those of no character \[m\]: squares of masses and lengths must stay finite. No file that is read may hold one.
+pub const MOST_LENGTH: f64 = 1e6;
 
 /// Pose of a body's centre of mass, with link axes, and its velocity.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +102,7 @@ pub struct State {
     pub last_dt: f64,
     /// Whether the joints' `turn` and `force` are those of the present pose: some methods do not keep them.
     pub remembers: bool,
-    /// By [`BodyId`](super::BodyId).
+    /// By [`BodyId`].
     pub bodies: Vec<BodyState>,
     /// By [`JointId`].
     pub joints: Vec<JointState>,
@@ -150,6 +153,12 @@ impl Clone for State {
 }
 
 impl State {
+    /// A body that is [`MOST_LENGTH`] away or farther.
+    pub fn strayed(&self) -> Option<BodyId> {
+        let is_near = |body: &BodyState| body.position.length_squared() < MOST_LENGTH * MOST_LENGTH;
+        self.bodies.iter().position(|body| !is_near(body)).map(|k| BodyId(k as u32))
+    }
+
     /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
         self.time.is_finite()

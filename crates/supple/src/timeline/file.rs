@@ -12,7 +12,7 @@ use crate::maths::fnv::Fnv;
 /// The letters a take begins with.
 const MAGIC: &[u8; 8] = b"SUPPLETK";
 
-/// Version of the format. Versions 8 and 9 are read too; a file of any other is refused.
+/// Version of the format. Versions 8 to 10 are read too; a file of any other is refused.
 pub const VERSION: u32 = 11;
 
 // Kinds of records.
@@ -236,7 +236,13 @@ pub fn recover(bytes: &[u8]) -> Result<Recovered, TakeError> {
         let rest = from.0.len();
         match next_record(&mut from) {
             Ok(Some((END, _))) => {}
-            Ok(Some((kind, content))) => reader.record(kind, content)?,
+            Ok(Some((kind, content))) => match reader.record(kind, content) {
+                // Steps before are worth keeping; older builds recorded those after, too.
+                Err(TakeError::Far { .. }) if !reader.timeline.takes.is_empty() => {
+                    return Ok(Recovered { file: reader.finish()?, lost: rest });
+                }
+                done => done?,
+            },
             Ok(None) | Err(_) => return Ok(Recovered { file: reader.finish()?, lost: rest }),
         }
     }

@@ -39,7 +39,7 @@ mod take;
 pub use take::{Fork, Moment, Playback, Take};
 
 use crate::measure;
-use crate::model::{BodyId, Model, State};
+use crate::model::{BodyId, MOST_LENGTH, Model, State};
 use crate::step::{StepError, Work};
 use crate::{Input, step};
 use poses::Grid;
@@ -80,6 +80,18 @@ pub enum TakeError {
     Damaged {
         /// What is wrong.
         what: &'static str,
+    },
+    /// A pose is farther away than any file may say.
+    #[error(
+        "{part} is more than {MOST_LENGTH} m away, or nowhere, after step {step} of take \"{take}\": no file may hold such a place [take/far]"
+    )]
+    Far {
+        /// `body 3`, `node 7`, counted from 0.
+        part: String,
+        /// Name of the take.
+        take: String,
+        /// Counted from the start of the scene.
+        step: u64,
     },
     /// The take belongs to another model than the one built for its scene.
     #[error("the take was recorded with another build of its scene: {found} {what}, now {expected} [take/model]")]
@@ -141,6 +153,7 @@ impl TakeError {
             TakeError::Format => "take/format",
             TakeError::Version { .. } => "take/version",
             TakeError::Damaged { .. } => "take/damaged",
+            TakeError::Far { .. } => "take/far",
             TakeError::Model { .. } | TakeError::Apart { .. } => "take/model",
             TakeError::First => "take/first",
             TakeError::Step { .. } => "take/step",

@@ -13,7 +13,7 @@
 use super::TakeError;
 use super::encode::Bytes;
 use crate::maths::Pose;
-use crate::model::{BodyState, Model, State};
+use crate::model::{BodyState, MOST_LENGTH, Model, State};
 use glam::{DQuat, DVec3};
 
 /// Numbers of a pose: three of the position, four of the rotation.
@@ -165,6 +165,17 @@ impl Trace {
         }
         from.take(bits.at.div_ceil(8))?; // fails when more was read than there is
         Ok(())
+    }
+
+    /// What is farther away than any file may say: `body 3`. A place just within that may have been rounded to one beyond.
+    pub(super) fn strayed(&self, grid: Grid) -> Option<String> {
+        let most = MOST_LENGTH + grid.line();
+        let is_far = |n: &[Part]| {
+            let place = DVec3::new(n[0].now as f64, n[1].now as f64, n[2].now as f64) * grid.line();
+            place.length() > most
+        };
+        let body = self.parts.chunks_exact(PARTS).position(is_far).map(|k| format!("body {k}"));
+        body.or_else(|| self.nodes.chunks_exact(3).position(is_far).map(|k| format!("node {k}")))
     }
 
     /// The pose of a body.

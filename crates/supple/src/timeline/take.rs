@@ -326,12 +326,24 @@ impl Take {
         if (state.bodies.len(), state.joints.len()) != size {
             return Err(TakeError::damaged("a snapshot has another number of bodies or joints than the head"));
         }
+        let mut trace = Trace::default();
+        trace.start(self.grid, &state);
+        let strayed = state.strayed().map(|body| format!("body {}", body.0)).or_else(|| trace.strayed(self.grid));
+        self.check_places(strayed, self.end())?;
         self.last = last;
         match format {
             Format::Now => self.begin(bytes.to_vec(), &state),
             Format::Eight => self.keep(&state),
         }
         Ok(())
+    }
+
+    /// Refuses what is farther away than any file may say after `step`.
+    fn check_places(&self, strayed: Option<String>, step: u64) -> Result<(), TakeError> {
+        match strayed {
+            Some(part) => Err(TakeError::Far { part, take: self.name.clone(), step }),
+            None => Ok(()),
+        }
     }
 
     /// Adds steps as a file holds them. All is read once, so that nothing is wrong later. Returns whether a snapshot must follow.
@@ -347,20 +359,24 @@ impl Take {
             return Err(TakeError::damaged("there are no steps, or more than fit before the next snapshot"));
         }
         let (mut inputs, mut traces) = (Bytes(log), Bytes(poses));
-        let mut anew = Vec::new();
-        for _ in hashes {
+        // What is refused adds nothing: a journal is read up to there.
+        let (mut last, mut trace) = (self.last.clone(), self.trace.clone());
+        let (mut anew, end) = (Vec::new(), self.end());
+        for k in 1..=hashes.len() as u64 {
             if format == Format::Now {
-                read_input(&mut inputs, &mut self.last)?;
+                read_input(&mut inputs, &mut last)?;
             } else {
-                let before = self.last.clone();
-                read_input_of(format, &mut inputs, &mut self.last)?;
-                write_input(Some(&before), &self.last, &mut anew);
+                let before = last.clone();
+                read_input_of(format, &mut inputs, &mut last)?;
+                write_input(Some(&before), &last, &mut anew);
             }
-            self.trace.read(&mut traces)?;
+            trace.read(&mut traces)?;
+            self.check_places(trace.strayed(self.grid), end + k)?;
         }
         if !inputs.0.is_empty() || !traces.0.is_empty() {
             return Err(TakeError::damaged("the log or the poses are longer than the steps"));
         }
+        (self.last, self.trace) = (last, trace);
         let stretch = growing(&mut self.stretches);
         stretch.hashes.extend_from_slice(hashes);
         stretch.log.extend_from_slice(if format == Format::Now { log } else { &anew });

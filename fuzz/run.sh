@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Coverage-guided fuzzing of every reader: fuzz/run.sh [SECONDS] [TARGET...]. Two targets run at a time; what breaks one stays in a file that is named.
+# The compiler counts coverage by itself and libFuzzer is built from its crate: a C++ compiler is needed, neither cargo-fuzz nor a nightly toolchain.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+seconds=${1:-600}
+[ $# -eq 0 ] || shift
+targets=("$@")
+[ $# -gt 0 ] || targets=(gltf fbx urdf mjcf bvh scene take mesh)
+
+# Few inputs are tried in a short run: there the time of the build counts, not that of the code.
+profile=release
+[ "$seconds" -ge 120 ] || profile=quick
+
+build=$(cd .. && mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing"
+# With a target named, what runs while building is compiled without these.
+RUSTFLAGS="$coverage" cargo build --quiet --profile "$profile" --bin any --target "$host" --target-dir "$build"
+program=$build/$host/$profile/any
+
+fuzz() {
+    local target=$1 corpus=$build/corpus/$1 found=$build/found/$1 log=$build/$1.log
+    rm -rf "$found"
+    mkdir -p "$corpus" "$found"
+    cp "corpus/$target/"* "$corpus/"
+    # A busy machine stops a program for many seconds: only what takes minutes is taken for endless.
+    if SUPPLE_FUZZ=$target "$program" "$corpus" -max_total_time="$seconds" -timeout=200 -rss_limit_mb=4096 \
+        -artifact_prefix="$found/" -print_final_stats=1 >"$log" 2>&1; then
+        printf '%s: %s inputs in %s s, none broke it\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$seconds"
+    else
+        printf '%s: BROKEN by %s\n' "$target" "$(ls "$found"/* 2>/dev/null || echo 'something that is told here')"
+        grep -vE '^#[0-9]' "$log" | tail -n 30
+        return 1
+    fi
+}
+
+status=0
+while [ ${#targets[@]} -gt 0 ]; do
+    running=()
+    for target in "${targets[@]:0:2}"; do
+        fuzz "$target" &
+        running+=($!)
+    done
+    for pid in "${running[@]}"; do
+        wait "$pid" || status=1
+    done
+    targets=("${targets[@]:2}")
+done
+exit $status
