@@ -9,9 +9,10 @@ seconds=${1:-600}
 targets=("$@")
 [ $# -gt 0 ] || targets=(gltf fbx urdf mjcf bvh scene take mesh)
 
-# Few inputs are tried in a short run: there the time of the build counts, not that of the code.
-profile=release
-[ "$seconds" -ge 120 ] || profile=quick
+# Few inputs are tried in a short run: there the time of the build counts, not that of the code. It tries the same ones each time, so that a change is
+# not blamed for what it did not do; long runs try others.
+profile=release seed=0
+[ "$seconds" -ge 120 ] || profile=quick seed=1
 
 build=$(cd .. && mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -27,7 +28,7 @@ fuzz() {
     mkdir -p "$corpus" "$found"
     cp "corpus/$target/"* "$corpus/"
     # A busy machine stops a program for many seconds: only what takes minutes is taken for endless.
-    if SUPPLE_FUZZ=$target "$program" "$corpus" -max_total_time="$seconds" -timeout=200 -rss_limit_mb=4096 \
+    if SUPPLE_FUZZ=$target "$program" "$corpus" -seed="$seed" -max_total_time="$seconds" -timeout=200 -rss_limit_mb=4096 \
         -artifact_prefix="$found/" -print_final_stats=1 >"$log" 2>&1; then
         printf '%s: %s inputs in %s s, none broke it\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$seconds"
     else
