@@ -8,8 +8,11 @@ use std::sync::OnceLock;
 use supple::{Scene, Work};
 use supple_assets::{FileError, Files, Imported, InputFile, Recipe, meshes, tetmesh};
 
-/// Every target by its name.
-pub(crate) const TARGETS: [(&str, fn(&[u8])); 8] = [
+/// A target and its name.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub(crate) const TARGETS: [Target; 8] = [
     ("gltf", gltf),
     ("fbx", fbx),
     ("urdf", urdf),

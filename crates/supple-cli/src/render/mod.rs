@@ -249,7 +249,7 @@ impl RenderArgs {
             self.states.refuse_for_take()?;
             let (recorded, file) = open_take(&self.scene, &files)?;
             let (scene, dress) = match recorded {
-                Recorded::Scene(scene) => (*scene, Dress::default()),
+                Recorded::Scene(made) => (made.0, Dress::default()),
                 Recorded::File(made) => {
                     let scene = made.imported.scene.clone();
                     let dress = dressed(&scene, &made.imported, made.character.as_ref())?;
