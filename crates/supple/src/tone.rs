@@ -312,7 +312,7 @@ struct Held {
 }
 
 /// A time with a beginning and a length \[s\].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     begun: f64,
     length: f64,
@@ -821,7 +821,11 @@ impl Tones {
             let far = way.coasted(time);
             let rotation = rotation::exp(velocity.angular * far) * pose.rotation;
             poses[b] = Pose::new(rotation, pose.translation + velocity.linear * far);
-            if let Some((Some(parent), own, above)) = link(model, k) {
+            let (began, aim) = (|b: usize| self.held[b].way, |b: usize| self.held[b].aim);
+            let link = link(model, k).and_then(|(parent, own, above)| Some((parent?, own, above)));
+            // A parent that was caught at another time has gone on since: what is caught alone goes its own way.
+            let link = link.filter(|(parent, ..)| began(*parent) == began(b) && aim(*parent) != Aim::Script);
+            if let Some((parent, own, above)) = link {
                 // The point of the joint is where the parent has it.
                 let before = self.held[parent].pose.then(above).inverse().then(pose.then(own)).translation;
                 let at = poses[parent].then(above).transform_point(before);

@@ -135,7 +135,7 @@ fn sleep_allocates_nothing() {
     let input = Input { sleep: true, ..scene.input.clone() };
     let mut run =
         |steps: usize| (0..steps).map(|_| step(&scene.model, &input, &mut state, &mut work).unwrap().asleep).last();
-    assert_eq!(run(600), Some(scene.model.bodies().len() as u32));
+    assert_eq!(run(1200), Some(scene.model.bodies().len() as u32));
     let mut last = None;
     assert_eq!(allocations(slot, || last = run(STEPS)), 0);
     assert_eq!(last, Some(scene.model.bodies().len() as u32));

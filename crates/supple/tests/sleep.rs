@@ -3,7 +3,7 @@
 use supple::glam::DVec3;
 use supple::*;
 
-const FALL: usize = 600;
+const FALL: usize = 1200;
 
 /// The ragdoll on its stairs, allowed to sleep.
 fn ragdoll() -> (Scene, Input) {
@@ -25,7 +25,7 @@ fn asleep() -> (Scene, Input, State, Work) {
     let (scene, input) = ragdoll();
     let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
     let report = run(&scene.model, &input, &mut state, &mut work, FALL);
-    assert_eq!(report.asleep as usize, scene.model.bodies().len(), "it lies still within ten seconds");
+    assert_eq!(report.asleep as usize, scene.model.bodies().len(), "it lies still within twenty seconds");
     (scene, input, state, work)
 }
 

@@ -4,17 +4,23 @@ use super::document::Document;
 use super::mesh::SkinnedMesh;
 use super::schema::Primitive;
 use super::{Reader, container};
+use crate::files::InputFile;
 use crate::{Character, DrawnMesh, FileError};
 use base64::Engine;
 use glam::{DAffine3, DMat3, DVec3};
 use serde_json::Value;
+
+/// Largest number of a material.
+const MOST_NUMBER: f32 = 1e6;
+/// Bytes of images that are taken from the file itself, as a multiple of its size: many images may name the same ones.
+const MOST_COPIES: usize = 4;
 
 /// The meshes of a character, ready to be drawn, and the images that they name.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     /// One a mesh.
     pub meshes: Vec<Look>,
-    /// The bytes of the images, PNG or JPEG or what else the file has; empty where they cannot be had.
+    /// The bytes of the images that meshes name, PNG or JPEG or what else the file has; empty for the others, and where they cannot be had.
     pub images: Vec<Vec<u8>>,
 }
 
@@ -44,8 +50,6 @@ pub struct MaterialLook {
     pub wraps: [Wrap; 2],
     /// What its opacity means.
     pub opacity: Opacity,
-    /// Whether its back is seen.
-    pub two_sided: bool,
     /// Whether light and shadow leave it as it is.
     pub unlit: bool,
     /// Light of its own, linear.
@@ -59,7 +63,6 @@ impl Default for MaterialLook {
             image: None,
             wraps: [Wrap::Repeat; 2],
             opacity: Opacity::Opaque,
-            two_sided: false,
             unlit: false,
             glow: [0.0; 3],
         }
@@ -93,19 +96,27 @@ impl Character {
     pub fn looks(&self) -> Result<Looks, FileError> {
         let json: Value = serde_json::from_str(&self.document.container.json).unwrap_or_default();
         let mut looks = Looks::default();
+        let reader = self.document.reader();
         for mesh in self.meshes.iter() {
             let Some(drawn) = self.rig.drawn(mesh) else { continue };
-            looks.meshes.push(self.document.look(&json, mesh, drawn)?);
+            looks.meshes.push(self.document.look(&json, &reader, mesh, drawn)?);
         }
         let images = json["images"].as_array().map_or(0, Vec::len);
-        looks.images = (0..images).map(|k| self.document.image(&json["images"][k]).unwrap_or_default()).collect();
+        // All images together are read within one allowance.
+        let file = self.document.file.afresh();
+        let buffers: usize = self.document.container.buffers.iter().map(|buffer| buffer.len()).sum();
+        let mut left = MOST_COPIES * (buffers + self.document.container.json.len());
+        for k in 0..images {
+            let is_named = looks.meshes.iter().any(|look| look.material.image == Some(k));
+            let image = is_named.then(|| self.document.image(&json["images"][k], &file, &mut left)).flatten();
+            looks.images.push(image.unwrap_or_default());
+        }
         Ok(looks)
     }
 }
 
 impl Document {
-    fn look(&self, json: &Value, mesh: &SkinnedMesh, drawn: DrawnMesh) -> Result<Look, FileError> {
-        let reader = self.reader();
+    fn look(&self, json: &Value, reader: &Reader<'_>, mesh: &SkinnedMesh, drawn: DrawnMesh) -> Result<Look, FileError> {
         let own = self.root().nodes[mesh.node].mesh.unwrap_or_default();
         let primitive = &self.root().meshes[own].primitives[mesh.primitive];
         let count = mesh.vertices.len();
@@ -131,7 +142,7 @@ impl Document {
             tints = values.chunks_exact(width).take(count).map(tint).collect();
         }
         let normals = rows("NORMAL", &["VEC3"], 3)?;
-        let normals = self.normals_at_start(&reader, mesh, primitive, &normals)?;
+        let normals = self.normals_at_start(reader, mesh, primitive, &normals)?;
         Ok(Look { mesh: drawn, normals, places, tints, material })
     }
 
@@ -167,17 +178,26 @@ impl Document {
         Ok(all)
     }
 
-    /// The bytes of an image: in a buffer, in the JSON, or in a file beside it.
-    fn image(&self, image: &Value) -> Option<Vec<u8>> {
+    /// The bytes of an image: in a buffer, in the JSON, or in a file beside it. What the file itself has is taken from `left`.
+    fn image(&self, image: &Value, file: &InputFile, left: &mut usize) -> Option<Vec<u8>> {
+        let mut spend = |bytes: usize| {
+            *left = left.checked_sub(bytes)?;
+            Some(())
+        };
         if let Some(view) = image["bufferView"].as_u64() {
             let view = self.root().buffer_views.get(usize::try_from(view).ok()?)?;
             let bytes = self.container.buffers.get(view.buffer)?;
-            return bytes.get(view.byte_offset..view.byte_offset.checked_add(view.byte_length)?).map(<[u8]>::to_vec);
+            let bytes = bytes.get(view.byte_offset..view.byte_offset.checked_add(view.byte_length)?)?;
+            spend(bytes.len())?;
+            return Some(bytes.to_vec());
         }
         let uri = image["uri"].as_str()?;
         match uri.strip_prefix("data:") {
-            Some(data) => base64::engine::general_purpose::STANDARD.decode(data.split_once("base64,")?.1).ok(),
-            None => container::beside(&self.file.afresh(), uri).ok(),
+            Some(data) => {
+                spend(data.len())?;
+                base64::engine::general_purpose::STANDARD.decode(data.split_once("base64,")?.1).ok()
+            }
+            None => container::beside(file, uri).ok(),
         }
     }
 }
@@ -185,11 +205,7 @@ impl Document {
 /// A material by its number, and the JSON of the texture of its colour.
 fn material(json: &Value, index: Option<usize>) -> (MaterialLook, Value) {
     let Some(index) = index else { return (MaterialLook::default(), Value::Null) };
-    let (own, usual) = (&json["materials"][index], MaterialLook::default());
-    let number = |value: &Value, usual: f32| match value.as_f64() {
-        Some(x) if x.is_finite() => x as f32,
-        _ => usual,
-    };
+    let own = &json["materials"][index];
     let pbr = &own["pbrMetallicRoughness"];
     let texture = pbr["baseColorTexture"].clone();
     let named = texture["index"].as_u64().map(|k| &json["textures"][k as usize]);
@@ -213,18 +229,22 @@ fn material(json: &Value, index: Option<usize>) -> (MaterialLook, Value) {
             Some("BLEND") => Opacity::Blend,
             _ => Opacity::Opaque,
         },
-        two_sided: own["doubleSided"].as_bool().unwrap_or(usual.two_sided),
         unlit: own["extensions"]["KHR_materials_unlit"].is_object(),
         glow: std::array::from_fn(|k| if glows { strength * number(&own["emissiveFactor"][k], 0.0) } else { 0.0 }),
     };
     (look, texture)
 }
 
+/// A number of the JSON that is one in single precision too, no larger than pictures can show.
+fn number(value: &Value, usual: f32) -> f32 {
+    value.as_f64().map_or(usual, |x| (x as f32).clamp(-MOST_NUMBER, MOST_NUMBER))
+}
+
 /// How `KHR_texture_transform` moves a place: scaled, turned, shifted.
 fn transform(told: &Value) -> impl Fn([f32; 2]) -> [f32; 2] {
-    let pair = |key: &str, usual: f64| [0, 1].map(|k| told[key][k].as_f64().unwrap_or(usual) as f32);
+    let pair = |key: &str, usual: f32| [0, 1].map(|k| number(&told[key][k], usual));
     let (offset, scale) = (pair("offset", 0.0), pair("scale", 1.0));
-    let (sin, cos) = (told["rotation"].as_f64().unwrap_or(0.0) as f32).sin_cos();
+    let (sin, cos) = number(&told["rotation"], 0.0).sin_cos();
     move |[u, v]| {
         let [u, v] = [u * scale[0], v * scale[1]];
         [cos * u + sin * v + offset[0], -sin * u + cos * v + offset[1]]

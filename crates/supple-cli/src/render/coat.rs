@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use supple::glam::{Vec3, Vec4};
 use supple_assets::{MaterialLook, Opacity, Wrap};
 
-/// Most pixels of an image.
-const MOST_PIXELS: usize = 64 << 20;
+/// Most pixels of all images of a picture: a dozen of 4096 by 4096.
+pub(super) const MOST_PIXELS: usize = 192 << 20;
 
 /// An image in memory: red, green and blue as in the file (sRGB), and opacity.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,22 +25,22 @@ static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
 });
 
 impl Image {
-    /// A PNG or JPEG, told by its first bytes, or what is wrong with it.
-    pub(super) fn read(bytes: &[u8]) -> Result<Image, String> {
+    /// A PNG or JPEG, told by its first bytes, or what is wrong with it. Its pixels are taken from those that are left.
+    pub(super) fn read(bytes: &[u8], left: &mut usize) -> Result<Image, String> {
         match bytes {
             [] => Err("it is not there".into()),
-            [0x89, b'P', b'N', b'G', ..] => Image::of_png(bytes),
-            [0xff, 0xd8, ..] => Image::of_jpeg(bytes),
+            [0x89, b'P', b'N', b'G', ..] => Image::of_png(bytes, left),
+            [0xff, 0xd8, ..] => Image::of_jpeg(bytes, left),
             _ => Err("it is neither PNG nor JPEG".into()),
         }
     }
 
-    fn of_png(bytes: &[u8]) -> Result<Image, String> {
+    fn of_png(bytes: &[u8], left: &mut usize) -> Result<Image, String> {
         let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
         decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
         let mut reader = decoder.read_info().map_err(|e| e.to_string())?;
         let (width, height) = (reader.info().width as usize, reader.info().height as usize);
-        check(width, height)?;
+        spend(width, height, left)?;
         let size = reader.output_buffer_size().ok_or("it is too large")?;
         let mut data = vec![0; size];
         let info = reader.next_frame(&mut data).map_err(|e| e.to_string())?;
@@ -53,13 +53,13 @@ impl Image {
         Image::new(width, height, pixels)
     }
 
-    fn of_jpeg(bytes: &[u8]) -> Result<Image, String> {
+    fn of_jpeg(bytes: &[u8], left: &mut usize) -> Result<Image, String> {
         use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
         let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
         decoder.decode_headers().map_err(|e| e.to_string())?;
         let (width, height) = decoder.dimensions().ok_or("it has no size")?;
-        check(width, height)?;
+        spend(width, height, left)?;
         let data = decoder.decode().map_err(|e| e.to_string())?;
         Image::new(width, height, data.chunks_exact(3).map(|p| [p[0], p[1], p[2], 255]).collect())
     }
@@ -83,9 +83,13 @@ impl Image {
     }
 }
 
-fn check(width: usize, height: usize) -> Result<(), String> {
-    let fits = width > 0 && height > 0 && width.checked_mul(height).is_some_and(|n| n <= MOST_PIXELS);
-    if fits { Ok(()) } else { Err(format!("it has {width} × {height} pixels")) }
+fn spend(width: usize, height: usize, left: &mut usize) -> Result<(), String> {
+    let pixels = width.checked_mul(height).filter(|n| *n > 0);
+    match pixels.and_then(|pixels| left.checked_sub(pixels)) {
+        Some(rest) => *left = rest,
+        None => return Err(format!("it has {width} × {height} pixels, and {left} are left")),
+    }
+    Ok(())
 }
 
 /// The row or column of an image for a whole number of them from its edge.
@@ -167,7 +171,7 @@ mod tests {
     #[test]
     fn images_that_are_none_are_refused() {
         for bytes in [&b""[..], b"RIFF", &[0x89, b'P', b'N', b'G', 1, 2], &[0xff, 0xd8, 0xff, 0]] {
-            assert!(Image::read(bytes).is_err(), "{bytes:?}");
+            assert!(Image::read(bytes, &mut MOST_PIXELS.clone()).is_err(), "{bytes:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The meshes that bodies carry, as the file of the character shows them.
 
 use super::camera::Ball;
-use super::coat::{Coat, Image};
+use super::coat::{Coat, Image, MOST_PIXELS};
 use super::moments::Posture;
 use super::raster::{Coated, Facet, Surface, Vertex};
 use super::stage::{Finish, Paint};
@@ -23,6 +23,8 @@ pub(super) struct Dress {
     pub(super) coats: Vec<Coat>,
     /// By body: whether a mesh shows it.
     pub(super) hidden: Vec<bool>,
+    /// What images may still hold.
+    pixels_left: usize,
 }
 
 /// A mesh on bodies.
@@ -44,7 +46,8 @@ impl Dress {
         character: Option<&Character>,
         terminal: &Terminal,
     ) -> Result<Dress, FileError> {
-        let mut dress = Dress { hidden: vec![false; scene.model.bodies().len()], ..Dress::default() };
+        let mut dress =
+            Dress { hidden: vec![false; scene.model.bodies().len()], pixels_left: MOST_PIXELS, ..Dress::default() };
         if scene.model.skin().is_none() && scene.model.flesh().is_none() {
             let looks = match character {
                 Some(character) => character.looks()?,
@@ -71,7 +74,7 @@ impl Dress {
                 if !used(k) {
                     return None;
                 }
-                let image = Image::read(bytes);
+                let image = Image::read(bytes, &mut self.pixels_left);
                 if let Err(what) = &image {
                     terminal.note(format_args!("image {k} of the file is left out: {what}"));
                 }

@@ -1,7 +1,7 @@
 //! What contacts and hard limits do in a part: in (1) bodies drift until they touch, in (2) they part no slower than a bounce asks.
 
 use super::settle::{Equations, Until};
-use super::system::{Along, Middle, Part, Regular, System};
+use super::system::{Along, Middle, Part, Regular, System, turn_by_drift};
 use super::touch::Touch;
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
@@ -9,7 +9,6 @@ use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
 use crate::forces;
 use crate::maths::block::{Vector, to_twist};
-use crate::maths::rotation::exp_derivative;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{ContactMemory, State};
 use crate::step::{Failure, Report};
@@ -246,7 +245,7 @@ impl Equations for Drift<'_> {
                     system.touches[k].turn_stop(stop);
                 }
                 let turn = |i: usize, row: Twist| {
-                    Twist::new(row.linear, exp_derivative(to_twist(&system.v[i]).angular * h).transpose() * row.angular)
+                    Twist::new(row.linear, turn_by_drift(&system.v[i], &push[i], h).transpose() * row.angular)
                 };
                 let b = stop.parent.map_or(Twist::ZERO, |b| turn(b.index(), stop.b));
                 let a = turn(stop.child.index(), stop.a);
@@ -260,14 +259,14 @@ impl Equations for Drift<'_> {
     }
 
     fn derive(&mut self, system: &mut System) {
-        let Drift { part, state, poses, .. } = self;
-        system.set_rows_of_end(part, Along::Start, state, poses);
+        let Drift { part, state, poses, push, .. } = self;
+        system.set_rows_of_end(part, Along::Start, state, (poses, Some(push)));
         for (k, contact) in part.contacts.iter().enumerate() {
             let normal = system.touches[k].normal();
             let row = |i: usize, point: DVec3, round: DVec3, sign: f64| {
                 let core = point - state.bodies[i].orientation.conjugate() * round;
                 let arm = poses[i].rotation * core;
-                let turn = exp_derivative(to_twist(&system.v[i]).angular * part.h);
+                let turn = turn_by_drift(&system.v[i], &push[i], part.h);
                 Twist::new(normal * sign, turn.transpose() * arm.cross(normal * sign))
             };
             let a = row(contact.a.index(), contact.point_in_a, contact.round_a, 1.0);

@@ -113,8 +113,8 @@ impl System {
         }
     }
 
-    /// One step of v and y by the derivative where they truly lead, what is missing being in `x`. Returns whether there was one.
-    pub(super) fn step_with_rows_of_end(&mut self, equations: &mut impl Equations) -> bool {
+    /// Finds the step of v and y by the derivative where they truly lead, what is missing being in `x`. Returns whether there is one.
+    pub(super) fn find_step(&mut self, equations: &mut impl Equations) -> bool {
         self.stiffened.copy_from(&self.matrix);
         self.above.copy_lower_from(&self.matrix);
         equations.derive(self);
@@ -126,7 +126,6 @@ impl System {
         }
         self.lu.solve(&self.ldl, &mut self.x);
         self.step.copy_from_slice(&self.x);
-        self.follow_step(1.0);
         true
     }
 
@@ -144,8 +143,9 @@ impl System {
             touch.linearise();
             touch.push_held(true, &mut self.x);
         }
-        let is_found = self.step_with_rows_of_end(equations);
+        let is_found = self.find_step(equations);
         if is_found {
+            self.follow_step(1.0);
             let bodies = &self.step[..self.bodies];
             self.touches.iter_mut().filter(|t| t.acts).for_each(|t| t.follow_law(bodies));
         }

@@ -135,14 +135,12 @@ impl System {
                 (truth, before) = (missing, 0.0);
                 report.factorisations += 1;
                 report.solves += 1;
-                if self.step_with_rows_of_end(equations) {
-                    if self.turn_of_step(part) < LARGEST_TURN {
-                        continue;
-                    }
-                    // Near poses in which rows become dependent it leads anywhere.
-                    self.follow_step(-1.0);
-                    follows_end = false;
+                // Near poses in which rows become dependent it may lead anywhere.
+                if self.find_step(equations) && self.size_of_step(part) < LARGEST_TURN {
+                    self.follow_step(1.0);
+                    continue;
                 }
+                follows_end = false;
                 self.missing_with_touches(part, state);
             }
             if told == Told::Truly {
@@ -193,10 +191,13 @@ impl System {
         Err(Failure::Unsettled(BodyId(worst.map_or(0, |touch| touch.a) as u32)))
     }
 
-    /// The largest turn of a body by the last step \[rad\].
-    fn turn_of_step(&self, part: &Part<'_>) -> f64 {
-        let turn = |v: &Vector| to_twist(v).angular.length() * part.h;
-        self.step[..self.bodies].iter().map(turn).fold(0.0, |a, x| if x.is_nan() { f64::INFINITY } else { a.max(x) })
+    /// The step that was found, as the largest turn or share of the model's size that it moves a body by in h; infinite when it is none.
+    fn size_of_step(&self, part: &Part<'_>) -> f64 {
+        let size = |v: &Vector| {
+            let v = to_twist(v);
+            part.h * v.angular.length().max(v.linear.length() / part.reach)
+        };
+        self.step[..self.bodies].iter().map(size).fold(0.0, |a, x| if x.is_nan() { f64::INFINITY } else { a.max(x) })
     }
 
     /// Goes this share of the step `x`.

@@ -81,6 +81,11 @@ pub(super) enum Middle {
     Foretold,
 }
 
+/// How the end of a drift with v, and a push besides, turns with v: by this times `h δw`.
+pub(super) fn turn_by_drift(v: &Vector, push: &Vector, h: f64) -> DMat3 {
+    exp_derivative((to_twist(v).angular + to_twist(push).angular) * h)
+}
+
 /// The inertia of a body in the middle of a drift with the angular velocity w.
 fn middle_inertia(body: &Body, start: &BodyState, w: DVec3, h: f64) -> DMat3 {
     turned_inertia(exp(w * (0.5 * h)) * start.orientation, body.inertia)
@@ -857,17 +862,23 @@ impl System {
             let change = spin_derivative(drifted[i], to_twist(&v[i]).angular, h) - middle[i];
             ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
         }
-        self.set_rows_of_end(part, along, state, poses);
+        self.set_rows_of_end(part, along, state, (poses, None));
         self.lu.factor(&self.ldl, &self.stiffened, &self.matrix).map_err(|node| self.failed_at(model, node))
     }
 
     /// Sets the rows of links in `stiffened`, which has the blocks of the matrix, to those where the drift v ends, as v moves them; where joints act [along the mean](Along::Mean)
     /// of their rows it adds what tension does to them.
-    pub(super) fn set_rows_of_end(&mut self, part: &Part<'_>, along: Along, state: &State, poses: &[Pose]) {
+    pub(super) fn set_rows_of_end(
+        &mut self,
+        part: &Part<'_>,
+        along: Along,
+        state: &State,
+        (poses, push): (&[Pose], Option<&[Vector]>),
+    ) {
         let &Part { model, h, .. } = part;
         let System { stiffened: ahead, matrix, links, leaders, v, .. } = self;
         // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
-        let turn = |i: usize| exp_derivative(to_twist(&v[i]).angular * h);
+        let turn = |i: usize| turn_by_drift(&v[i], push.map_or(&[0.0; 6], |push| &push[i]), h);
         let by_drift = |turn: DMat3, row: Twist| from_twist(Twist::new(row.linear, turn.transpose() * row.angular));
         for (k, link) in links.iter().enumerate().filter(|(_, link)| link.rows > 0) {
             let (turn_a, turn_b) = (turn(link.a), link.b.map(&turn));

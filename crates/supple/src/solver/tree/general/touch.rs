@@ -345,9 +345,15 @@ impl Touch {
         (0..3).for_each(|k| self.held[k] -= share * self.along[k]);
     }
 
-    /// Takes the impulse of Newton's method.
+    /// Takes the impulse of Newton's method; rounds may go on from it.
     pub(super) fn end_coulomb(&mut self) {
         self.force = self.held;
+        self.law = self.law_of_force();
+    }
+
+    /// Which of (5) an impulse begins with.
+    fn law_of_force(&self) -> Law {
+        if self.is_at_edge(SLID) { Law::Slides(self.friction * self.force[0]) } else { Law::Grips }
     }
 
     /// Makes ready to search along d; returns `r (G d)ᵀ P (G d)`.
@@ -434,12 +440,9 @@ impl Touch {
     /// Starts from an impulse in world axes.
     pub(super) fn start_from(&mut self, impulse: DVec3) {
         let local = self.axes.transpose() * impulse;
-        self.law = Law::Grips;
         (self.held, _) = onto_cone(local.to_array(), self.friction);
         self.force = self.held;
-        if self.is_at_edge(SLID) {
-            self.law = Law::Slides(self.friction * self.force[0]);
-        }
+        self.law = self.law_of_force();
     }
 
     /// A new contact that slides faster than it could be stopped by the friction of its own arrest slides, first without friction. The cone would
