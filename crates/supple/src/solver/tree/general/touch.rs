@@ -345,9 +345,9 @@ impl Touch {
         (0..3).for_each(|k| self.held[k] -= share * self.along[k]);
     }
 
-    /// Takes the impulse of Newton's method; rounds may go on from it.
+    /// Takes the impulse of Newton's method as the law has it: what parts gives none at all, not one of the size of what is missing. Rounds may go on from it.
     pub(super) fn end_coulomb(&mut self) {
-        self.force = self.held;
+        self.held = self.force;
         self.law = self.law_of_force();
     }
 
