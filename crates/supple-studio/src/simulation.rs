@@ -1306,7 +1306,7 @@ impl Stage {
             self.culprit = Some(body);
             let name = &self.scene.model.body(body).name;
             return Err(format!(
-                "step {} failed: it leads \"{name}\" more than {MOST_LENGTH} m away",
+                "step {} failed: it leads \"{name}\" more than {MOST_LENGTH} m away; use a smaller dt or another solver",
                 self.now.step + 1
             ));
         }
