@@ -1297,16 +1297,16 @@ impl Stage {
             Ok(report) => report,
             Err(error) => return Err(self.explain(&error)),
         };
-        if let Some(body) = self.now.state.strayed() {
+        if let Some(part) = self.now.state.strayed() {
             // It is not recorded, for no reader would take it: what was before it stays.
             self.now = self
                 .timeline
                 .seek(&self.scene.model, self.take, self.now.step, &mut self.work)
                 .map_err(|e| e.to_string())?;
-            self.culprit = Some(body);
-            let name = &self.scene.model.body(body).name;
+            self.culprit = part.body();
+            let name = part.name(&self.scene.model);
             return Err(format!(
-                "step {} failed: it leads \"{name}\" more than {MOST_LENGTH} m away; use a smaller dt or another solver",
+                "step {} failed: it leads {name} more than {MOST_LENGTH} m away; use a smaller dt or another solver",
                 self.now.step + 1
             ));
         }

@@ -705,6 +705,26 @@ fn what_was_computed_otherwise_is_found() {
 
 /// No reader takes a place beyond 1e6 m; what a journal has before it is kept.
 #[test]
+fn nodes_of_flesh_beyond_the_world_are_found_before_they_are_recorded() {
+    let Run { scene, states, .. } = run("worm", 2);
+    let mut state = states[1].clone();
+    assert_eq!(state.strayed(), None);
+    state.nodes[5].position.y = -1e6;
+    let part = state.strayed().unwrap();
+    assert_eq!((part.body(), part.name(&scene.model)), (None, "node 5 of the flesh".to_owned()));
+    state.bodies[1].position.x = f64::NAN;
+    let part = state.strayed().unwrap();
+    assert_eq!(part.name(&scene.model), format!("\"{}\"", scene.model.bodies()[1].name));
+    // A file whose snapshot has such a node is refused, and says which it is.
+    state = states[1].clone();
+    state.nodes[5].position.y = -2e6;
+    let bytes = file::write(&Timeline::new("worm", &scene.model, &state, &scene.input), 0, "test");
+    let error = file::read(&bytes).unwrap_err();
+    assert_eq!(error.code(), "take/far");
+    assert!(error.to_string().contains("node 5 of the flesh"), "{error}");
+}
+
+#[test]
 fn poses_beyond_the_world_are_refused() {
     let Run { scene, states, .. } = run("chain:3", 70);
     let moved = |step: u64, x: f64| {

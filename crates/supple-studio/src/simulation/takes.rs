@@ -412,9 +412,9 @@ impl Stage {
         let mut done = Vec::with_capacity(part.steps());
         part.run(model, variation, &mut self.work, |input, state| done.push((input.clone(), state.clone())))
             .map_err(|error| ("studio/value", format!("this variant fails: {error}")))?;
-        if let Some(body) = done.iter().find_map(|(_, state)| state.strayed()) {
-            let name = &model.body(body).name;
-            let what = format!("this variant leads \"{name}\" more than {MOST_LENGTH} m away");
+        if let Some(part) = done.iter().find_map(|(_, state)| state.strayed()) {
+            let name = part.name(model);
+            let what = format!("this variant leads {name} more than {MOST_LENGTH} m away");
             return Err(("studio/value", what));
         }
         let place = (self.take, self.now.step);

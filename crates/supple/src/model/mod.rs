@@ -27,7 +27,7 @@ pub use limit::{Limits, Range, Stops, Swing, SwingEllipse};
 pub use obstacle::{Groups, HeightField, Material, Obstacle, ObstacleShape, ObstacleSpec};
 pub use shape::{Shape, ShapeFault, Solid};
 pub use spring::{AnchorSpring, RotationSpring, SlideSpring, Tracker};
-pub use state::{BodyState, ContactMemory, JointState, MOST_LENGTH, NodeState, Rest, State};
+pub use state::{BodyState, ContactMemory, JointState, MOST_LENGTH, NodeState, Rest, State, Strayed};
 pub use topology::{Topology, TreeNode};
 
 use crate::contact::Colliders;

@@ -152,11 +152,49 @@ impl Clone for State {
     }
 }
 
+/// A part of a state that is [`MOST_LENGTH`] away or farther.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strayed {
+    /// A body.
+    Body(BodyId),
+    /// A node of the flesh or skin, by its index in [`State::nodes`].
+    Node(usize),
+}
+
+impl Strayed {
+    /// The body, unless it is a node.
+    pub fn body(self) -> Option<BodyId> {
+        match self {
+            Strayed::Body(body) => Some(body),
+            Strayed::Node(_) => None,
+        }
+    }
+
+    /// What a message calls it: a body by its name.
+    pub fn name(self, model: &Model) -> String {
+        match self {
+            Strayed::Body(body) => format!("\"{}\"", model.body(body).name),
+            Strayed::Node(_) => self.to_string(),
+        }
+    }
+}
+
+impl std::fmt::Display for Strayed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Strayed::Body(body) => write!(f, "body {}", body.0),
+            Strayed::Node(node) => write!(f, "node {node} of the flesh"),
+        }
+    }
+}
+
 impl State {
-    /// A body that is [`MOST_LENGTH`] away or farther.
-    pub fn strayed(&self) -> Option<BodyId> {
-        let is_near = |body: &BodyState| body.position.length_squared() < MOST_LENGTH * MOST_LENGTH;
-        self.bodies.iter().position(|body| !is_near(body)).map(|k| BodyId(k as u32))
+    /// A body or node that is [`MOST_LENGTH`] away or farther, or nowhere.
+    pub fn strayed(&self) -> Option<Strayed> {
+        let is_near = |position: DVec3| position.length_squared() < MOST_LENGTH * MOST_LENGTH;
+        let body = self.bodies.iter().position(|body| !is_near(body.position));
+        let node = || self.nodes.iter().position(|node| !is_near(node.position)).map(Strayed::Node);
+        body.map(|k| Strayed::Body(BodyId(k as u32))).or_else(node)
     }
 
     /// Whether every number is finite.

@@ -328,7 +328,7 @@ impl Take {
         }
         let mut trace = Trace::default();
         trace.start(self.grid, &state);
-        let strayed = state.strayed().map(|body| format!("body {}", body.0)).or_else(|| trace.strayed(self.grid));
+        let strayed = state.strayed().map(|part| part.to_string()).or_else(|| trace.strayed(self.grid));
         self.check_places(strayed, self.end())?;
         self.last = last;
         match format {
