@@ -8,7 +8,7 @@ use crate::robot::y_up;
 use glam::{DQuat, DVec3};
 use std::fmt::Write;
 use supple::model::{PlacedShape, RotationKind};
-use supple::{BodyId, Input, Joint, JointId, JointMask, Model, ObstacleShape, Pose, Shape, State};
+use supple::{BodyId, Input, Joint, JointId, JointMask, Material, Model, ObstacleShape, Pose, Shape, State};
 
 /// An exported model.
 #[derive(Clone, Debug)]
@@ -93,6 +93,16 @@ fn placed(pose: Pose) -> String {
     format!("pos=\"{}\" quat=\"{} {} {} {}\"", vector(pose.translation), q.w, q.x, q.y, q.z)
 }
 
+/// Friction of a geom: sliding, spinning and rolling, the last with as many dimensions as it takes to act.
+fn surface(material: Material) -> String {
+    let Material { friction, rolling, .. } = material;
+    if rolling > 0.0 {
+        format!("friction=\"{friction} 0.005 {rolling}\" condim=\"6\"")
+    } else {
+        format!("friction=\"{friction} 0.005 0.0001\"")
+    }
+}
+
 impl Writer<'_> {
     fn note(&mut self, part: &str, text: &str) {
         self.notes.push(Note { code: "export/left-out", part: part.to_owned(), text: text.to_owned() });
@@ -140,11 +150,7 @@ impl Writer<'_> {
             let touches = body.groups.member != 0 && body.groups.collides_with != 0;
             let contact = if touches { "" } else { " contype=\"0\" conaffinity=\"0\"" };
             if let Some(form) = self.form(shape, centre.then(*body_from_shape)) {
-                let _ = writeln!(
-                    out,
-                    "{space}<geom {form} friction=\"{} 0.005 0.0001\"{contact}/>",
-                    body.material.friction
-                );
+                let _ = writeln!(out, "{space}<geom {form} {}{contact}/>", surface(body.material));
             }
         }
     }
@@ -292,12 +298,8 @@ impl Writer<'_> {
             }
         };
         if let Some(form) = form {
-            let friction = obstacle.material.friction;
-            let _ = writeln!(
-                out,
-                "    <geom name=\"{}\" {form} friction=\"{friction} 0.005 0.0001\"/>",
-                escaped(&obstacle.name)
-            );
+            let (name, surface) = (escaped(&obstacle.name), surface(obstacle.material));
+            let _ = writeln!(out, "    <geom name=\"{name}\" {form} {surface}/>");
         }
     }
 

@@ -201,7 +201,7 @@ impl Reader<'_> {
                 return Ok(None);
             }
         };
-        Ok(Some(Geom { name, form: Form::Solid(shape), place: place.then(turn), groups, friction: None }))
+        Ok(Some(Geom { name, form: Form::Solid(shape), place: place.then(turn), groups, friction: None, rolling: 0.0 }))
     }
 
     /// Tells of a texture that is missing. None is drawn, but whoever passes the file on wants to know.

@@ -84,6 +84,24 @@ fn coupled_joints_of_mjcf_follow_their_polynomial() {
     assert!(moved > 0.3, "{moved}");
 }
 
+/// Rolling resistance is a lever, and there where contacts have six dimensions.
+#[test]
+fn rolling_resistance_is_read_and_survives_export() {
+    let geom =
+        |more: &str| format!(r#"<body><freejoint/><geom type="sphere" size="0.1" pos="0 0 0.1" {more}/></body>"#);
+    let bodies = [
+        geom(r#"friction="0.7 0.005 0.003" condim="6""#),
+        geom(r#"friction="0.7 0.005 0.003""#),
+        geom(r#"condim="6""#),
+    ];
+    let text = format!("<mujoco><worldbody>{}</worldbody></mujoco>", bodies.concat());
+    let built = built_mjcf(&text);
+    let rolling = |model: &supple::Model| model.bodies().iter().map(|body| body.material.rolling).collect::<Vec<_>>();
+    assert_eq!(rolling(&built.model), [0.003, 0.0, 1e-4]);
+    let again = built_mjcf(&export("balls", &built.model, &supple::Input::default()).text);
+    assert_eq!(rolling(&again.model), rolling(&built.model));
+}
+
 /// A model that was written and read again moves as before.
 #[test]
 fn couplings_survive_export() {

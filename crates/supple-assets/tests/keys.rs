@@ -158,6 +158,7 @@ fn shown(key: &str) -> Option<Shown> {
         "obstacles[].rotation" => {
             change(&format!("release = 0.0\n{WALL}"), "friction", "rotation = [0.0, 0.0, 10.0]\nfriction")
         }
+        "obstacles[].rolling" => change(WALL, "friction = 0.2", "friction = 0.2\nrolling = 0.05"),
         "obstacles[].friction" => change(
             &format!(
                 "release = 0.0\n{}",

@@ -171,7 +171,12 @@ pub(crate) fn steps(seconds: &str, dt: f64) -> Result<usize, Error> {
 }
 
 fn too_many(steps: f64) -> String {
-    format!("that is {} steps, and {} is the most: give less", given(steps), grouped(MAX_STEPS as usize))
+    let most = grouped(MAX_STEPS as usize);
+    if steps.is_finite() {
+        format!("that is {} steps, and {most} is the most: give less", given(steps))
+    } else {
+        format!("that is more steps than can be counted, and {most} is the most: give less")
+    }
 }
 
 /// A moment of a run, from an option \[s\].

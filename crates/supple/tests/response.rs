@@ -22,7 +22,7 @@ fn oracle() -> Value {
 }
 
 fn material(friction: f64, restitution: f64) -> Material {
-    Material { friction, restitution }
+    Material::new(friction, restitution)
 }
 
 fn touching() -> Input {
@@ -176,6 +176,80 @@ fn balls_and_wheels_roll() {
         );
         assert!((state.bodies[0].velocity.angular.length() - expected / 0.1).abs() < 1e-5 * expected / 0.1);
     }
+}
+
+#[test]
+fn rolling_resistance_slows_a_ball_and_holds_it_on_a_slope() {
+    // a = g b / (r (1 + I/(m r²))), b the lever; on a slope it lies still up to tan α = b/r
+    let (radius, lever, speed) = (0.1, 0.004, 1.0);
+    for restitution in [0.0, 0.5] {
+        let stuff = material(0.8, restitution).rolling(lever);
+        let model = on_floor(Shape::sphere(radius), radius, 0.0, stuff);
+        let (mut state, mut seconds) = (model.start(), 0.0);
+        let slows = G * lever / (radius * 1.4);
+        state.bodies[0].velocity = Twist::new(DVec3::X * speed, DVec3::NEG_Z * (speed / radius));
+        run(&model, &touching(), &mut state, 5.0, |state, _| {
+            let (expected, now) = ((speed - slows * state.time).max(0.0), state.bodies[0].velocity.linear.x);
+            // The first step knows no normal force yet.
+            assert!((now - expected).abs() < 1.5 * slows / 60.0, "{} s: {now}, not {expected}", state.time);
+            if now.abs() > 1e-4 {
+                seconds = state.time;
+            }
+        });
+        assert!((seconds - speed / slows).abs() < 3.0 / 60.0, "rests after {seconds} s");
+    }
+    for (share, rests) in [(0.8, true), (1.2, false)] {
+        let angle = (share * lever / radius).atan();
+        let model = on_floor(Shape::sphere(radius), radius, angle, material(0.8, 0.0).rolling(lever));
+        let mut state = model.start();
+        let input = Input { sleep: false, ..touching() };
+        run(&model, &input, &mut state, 5.0, |_, _| {});
+        let (now, free) = (state.bodies[0].velocity.linear.length(), G * angle.sin() * 5.0 / 1.4);
+        let expected = if rests { 0.0 } else { free * (1.0 - 1.0 / share) };
+        assert!((now - expected).abs() < 0.02 * free, "{share}: {now}, not {expected}");
+    }
+}
+
+#[test]
+fn a_ball_that_was_put_into_a_scene_and_pushed_comes_to_rest() {
+    let mut builder = ModelBuilder::new();
+    builder.obstacle(ObstacleSpec::floor("floor", 0.0));
+    builder.body(BodySpec::new("block").shape(Shape::cuboid(0.2, 0.2, 0.2), 500.0).pose(Pose::at(DVec3::Y * 0.1)));
+    let model = builder.build().unwrap();
+    let start = model.start();
+    let scene = Scene::from_parts("room", model, start, touching());
+    let ball = Thing::new(ThingKind::Ball, Pose::at(DVec3::new(1.0, 0.1, 0.0)), DVec3::splat(0.2));
+    let Scene { model, mut state, .. } = scene.with_things(&[ball]).unwrap().unwrap();
+    state.bodies[1].velocity = Twist::new(DVec3::Z, DVec3::X / 0.1);
+    run(&model, &touching(), &mut state, 10.0, |_, _| {});
+    assert!(state.bodies[1].velocity.linear.length() < 1e-3, "{:?}", state.bodies[1].velocity);
+    assert!(state.bodies[1].position.z > 2.0, "it rolled no farther than {}", state.bodies[1].position);
+}
+
+#[test]
+fn what_rolls_on_another_body_comes_to_rest_on_it() {
+    // A ball on a plate that slides freely on ice.
+    let (radius, lever) = (0.1, 0.004);
+    let stuff = material(0.8, 0.0).rolling(lever);
+    let mut builder = ModelBuilder::new();
+    let plate = BodySpec::new("plate").shape(Shape::cuboid(4.0, 0.2, 4.0), 10.0).pose(Pose::at(DVec3::Y * 0.1));
+    builder.body(plate.material(material(0.8, 0.0)));
+    let ball = BodySpec::new("ball").shape(Shape::sphere(radius), 1000.0).pose(Pose::at(DVec3::Y * (0.2 + radius)));
+    builder.body(ball.material(stuff));
+    builder.obstacle(ObstacleSpec::floor("ice", 0.0).material(material(0.0, 0.0)));
+    let model = builder.build().unwrap();
+    let mut state = model.start();
+    state.bodies[1].velocity = Twist::new(DVec3::X, DVec3::NEG_Z / radius);
+    let momentum = |state: &State| {
+        let of = |(body, s): (&supple::Body, &supple::BodyState)| body.mass * s.velocity.linear.x;
+        model.bodies().iter().zip(&state.bodies).map(of).sum::<f64>()
+    };
+    let before = momentum(&state);
+    run(&model, &Input { sleep: false, ..touching() }, &mut state, 8.0, |_, _| {});
+    assert!((momentum(&state) - before).abs() < 1e-9 * before, "{before} → {}", momentum(&state));
+    let [plate, ball] = [&state.bodies[0], &state.bodies[1]];
+    assert!((ball.velocity.linear - plate.velocity.linear).length() < 1e-6, "the ball goes with the plate");
+    assert!(ball.velocity.angular.length() < 1e-6, "{}", ball.velocity.angular);
 }
 
 #[test]

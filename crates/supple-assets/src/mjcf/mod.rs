@@ -47,6 +47,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Robot, FileError> {
     read(&InputFile::sent(path, text.into()))
 }
 
+/// The lever of rolling resistance where a geom has one and does not say which, as in MuJoCo \[m\].
+const USUAL_ROLLING: f64 = 1e-4;
+
 /// The tags of actuators.
 const ACTUATORS: [&str; 10] =
     ["general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion", "plugin"];
@@ -567,8 +570,12 @@ impl Reader<'_> {
         // Two geoms touch in MuJoCo when contype of one meets conaffinity of the other, either way round: with both in one word, the lower
         // half of one and the upper half of the other, each side's groups meet exactly then.
         let groups = Groups { member: contype | conaffinity << 16, collides_with: conaffinity | contype << 16 };
-        let friction = source.list("friction", 3)?.and_then(|list| list.first().copied());
-        let geom = Geom { name, form, place: place.then(turn), groups, friction };
+        let surface = source.list("friction", 3)?;
+        let given = |k: usize| surface.as_ref().and_then(|list| list.get(k).copied());
+        // The third number is a lever, and acts where contacts have six dimensions.
+        let rolls = source.number("condim")?.is_some_and(|n| n >= 6.0);
+        let rolling = if rolls { given(2).unwrap_or(USUAL_ROLLING).max(0.0) } else { 0.0 };
+        let geom = Geom { name, form, place: place.then(turn), groups, friction: given(0), rolling };
         match around.link {
             None => self.robot.fixtures.push(geom),
             Some(link) if geom.form == Form::Below => {

@@ -640,7 +640,7 @@ fn body(part: &Part, group: Option<&Group>, notes: &mut Vec<Note>) -> BodySpec {
     let Some(group) = group else { return spec.group(0).collides_with(0) };
     // Shapes to be touched if there are any, else those to be looked at.
     let touching = group.geoms.iter().any(Geom::touches);
-    let (mut member, mut collides_with, mut friction) = (0, 0, None);
+    let (mut member, mut collides_with, mut friction, mut rolling) = (0, 0, None, 0.0f64);
     for geom in group.geoms.iter().filter(|geom| geom.touches() == touching) {
         let Form::Solid(shape) = &geom.form else { continue };
         if let Err(fault) = shape.solid() {
@@ -651,11 +651,9 @@ fn body(part: &Part, group: Option<&Group>, notes: &mut Vec<Note>) -> BodySpec {
         spec = spec.shape_at(shape.clone(), 1.0, geom.place);
         (member, collides_with) = (member | geom.groups.member, collides_with | geom.groups.collides_with);
         friction = friction.or(geom.friction);
+        rolling = rolling.max(geom.rolling);
     }
-    if let Some(friction) = friction {
-        spec = spec.material(Material::new(friction.max(0.0), 0.0));
-    }
-    spec.group(member).collides_with(collides_with)
+    spec.material(surface(friction, rolling)).group(member).collides_with(collides_with)
 }
 
 /// An obstacle of the world.
@@ -668,10 +666,11 @@ fn obstacle(geom: &Geom, name: String, up: Pose) -> ObstacleSpec {
             .pose(place.then(Pose::new(DQuat::from_rotation_x(FRAC_PI_2), DVec3::ZERO))),
     };
     let spec = spec.group(geom.groups.member).collides_with(geom.groups.collides_with);
-    match geom.friction {
-        Some(friction) => spec.material(Material::new(friction.max(0.0), 0.0)),
-        None => spec,
-    }
+    spec.material(surface(geom.friction, geom.rolling))
+}
+
+fn surface(friction: Option<f64>, rolling: f64) -> Material {
+    Material::new(friction.map_or(Material::default().friction, |friction| friction.max(0.0)), 0.0).rolling(rolling)
 }
 
 /// What a joint carries: its part and all that hangs on it.

@@ -149,6 +149,8 @@ pub struct Geom {
     pub groups: Groups,
     /// Coefficient of friction, if the file gives one.
     pub friction: Option<f64>,
+    /// Lever of its rolling resistance \[m\].
+    pub rolling: f64,
 }
 
 impl Geom {

@@ -196,7 +196,8 @@ fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
     if !pose.is_finite() {
         return Err("its place is not finite".into());
     }
-    let material = Material { friction: edit.friction.unwrap_or(Material::default().friction), ..Material::default() };
+    let material = Material::new(edit.friction.unwrap_or(Material::default().friction), 0.0);
+    let material = material.rolling(edit.rolling.unwrap_or(0.0));
     Ok(ObstacleSpec::solid(edit.name.get_ref(), shape).pose(pose).material(material))
 }
 

@@ -253,6 +253,8 @@ pub(crate) struct ObstacleEdit {
     pub(crate) rotation: [f64; 3],
     /// Friction; 0.6 unless told.
     pub(crate) friction: Option<f64>,
+    /// Lever at which the normal force resists rolling, in metres; 0 unless told.
+    pub(crate) rolling: Option<f64>,
 }
 
 /// A force that acts on a bone for a while.

@@ -46,6 +46,9 @@ pub enum Other {
     Obstacle(ObstacleId),
 }
 
+/// Marks obstacles in keys of rolling resistance.
+const OBSTACLES: u32 = 1 << 31;
+
 /// Tells which contact of one step is which of the next: equal keys are the same spot of the same shapes. No two contacts of
 /// a step have the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -66,10 +69,26 @@ impl ContactKey {
         ContactKey { shape_a: u32::MAX, shape_b: joint.0, place, feature: 0 }
     }
 
+    /// The key of the rolling resistance of a body on something: after those of limits.
+    pub(crate) fn rolling(a: BodyId, b: Other) -> ContactKey {
+        let feature = match b {
+            Other::Body(b) => b.0,
+            Other::Obstacle(b) => OBSTACLES | b.0,
+        };
+        ContactKey { shape_a: u32::MAX, shape_b: u32::MAX, place: a.0, feature }
+    }
+
+    /// Whether it is of a contact, not of a limit or of rolling resistance.
+    pub(crate) fn is_contact(&self) -> bool {
+        self.shape_a != u32::MAX
+    }
+
     /// The body on side a of a contact, or whose joint a limit is of; none for the key of another model.
     pub(crate) fn body(&self, model: &Model) -> Option<BodyId> {
         if self.shape_a == u32::MAX {
-            return model.joints().get(self.shape_b as usize).map(|joint| joint.child);
+            let rolls = (self.shape_b == u32::MAX).then_some(BodyId(self.place));
+            let rolls = rolls.filter(|body| body.index() < model.bodies().len());
+            return rolls.or_else(|| model.joints().get(self.shape_b as usize).map(|joint| joint.child));
         }
         match model.colliders().all.get(self.shape_a as usize)?.owner {
             Other::Body(id) => Some(id),
@@ -117,8 +136,12 @@ pub struct Contact {
     pub friction: f64,
     /// Coefficient of restitution of the two materials together.
     pub restitution: f64,
+    /// Lever of the rolling resistance of the two materials together \[m\].
+    pub rolling: f64,
     /// Velocity of the obstacle's point \[m/s\]; 0 when b is a body.
     pub obstacle_velocity: DVec3,
+    /// Angular velocity of the obstacle \[rad/s\]; 0 when b is a body.
+    pub obstacle_spin: DVec3,
 }
 
 /// Scratch for finding contacts. Nothing in it affects a result: a fresh one finds the same contacts bit for bit.
@@ -280,9 +303,9 @@ pub fn detect<'w>(
         let start = contacts.len();
         for spot in &spots.kept {
             let (on_a, on_b) = (spot.on_a + origin, spot.on_b + origin);
-            let obstacle_velocity = match b.owner {
-                Other::Body(_) => DVec3::ZERO,
-                Other::Obstacle(_) => motion_b.twist.at(on_b - motion_b.pose.translation),
+            let (obstacle_velocity, obstacle_spin) = match b.owner {
+                Other::Body(_) => (DVec3::ZERO, DVec3::ZERO),
+                Other::Obstacle(_) => (motion_b.twist.at(on_b - motion_b.pose.translation), motion_b.twist.angular),
             };
             let contact = Contact {
                 a: body,
@@ -297,7 +320,9 @@ pub fn detect<'w>(
                 gap: spot.gap,
                 friction: material.friction,
                 restitution: material.restitution,
+                rolling: material.rolling,
                 obstacle_velocity,
+                obstacle_spin,
             };
             if contact.is_finite() {
                 contacts.push(contact);

@@ -244,7 +244,9 @@ mod tests {
             gap: 0.0,
             friction: 0.7,
             restitution: 0.0,
+            rolling: 0.0,
             obstacle_velocity: DVec3::ZERO,
+            obstacle_spin: DVec3::ZERO,
         };
         let scene = crate::Scene::parse("chain:1").unwrap();
         let follow = Follow::new(&contact, &scene.state, (0.02, 0.0));

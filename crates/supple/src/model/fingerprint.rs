@@ -81,8 +81,11 @@ fn obstacle(part: &Obstacle, hash: &mut Fnv) {
 }
 
 fn surface(material: &Material, groups: &Groups, hash: &mut Fnv) {
-    let Material { friction, restitution } = material;
+    let Material { friction, restitution, rolling } = material;
     hash.f64s(&[*friction, *restitution]);
+    if *rolling != 0.0 {
+        hash.f64s(&[*rolling]); // models without it keep the fingerprint they had before there was any
+    }
     let Groups { member, collides_with } = groups;
     hash.u64(u64::from(*member) << 32 | u64::from(*collides_with));
 }

@@ -6,7 +6,7 @@ use glam::DVec3;
 
 /// How a surface rubs and bounces.
 ///
-/// Where two meet, friction is the geometric mean of both coefficients and restitution the larger one:
+/// Where two meet, friction is the geometric mean of both coefficients restitution and rolling resistance the larger one:
 ///
 /// ```
 /// use supple::Material;
@@ -19,26 +19,35 @@ pub struct Material {
     pub friction: f64,
     /// Part of the approaching speed that comes back, 0 to 1.
     pub restitution: f64,
+    /// Length of the lever at which the normal force resists rolling and spinning \[m\]: soft matter gives way ahead of where it rolls.
+    pub rolling: f64,
 }
 
 impl Default for Material {
-    /// Friction 0.6, no restitution.
+    /// Friction 0.6, no restitution, no resistance to rolling.
     fn default() -> Self {
-        Material { friction: 0.6, restitution: 0.0 }
+        Material::new(0.6, 0.0)
     }
 }
 
 impl Material {
-    /// A material from its coefficients.
+    /// A hard material, which rolls freely.
     pub const fn new(friction: f64, restitution: f64) -> Material {
-        Material { friction, restitution }
+        Material { friction, restitution, rolling: 0.0 }
     }
 
-    /// What acts where two materials meet: the geometric mean of friction (one that is 0 wins), the larger restitution.
+    /// The same with a lever of rolling resistance \[m\].
+    pub const fn rolling(self, rolling: f64) -> Material {
+        Material { rolling, ..self }
+    }
+
+    /// What acts where two materials meet: the geometric mean of friction (one that is 0 wins), the larger restitution, and the
+    /// rolling resistance of the softer one.
     pub fn with(self, other: Material) -> Material {
         Material {
             friction: (self.friction * other.friction).sqrt(),
             restitution: self.restitution.max(other.restitution),
+            rolling: self.rolling.max(other.rolling),
         }
     }
 }

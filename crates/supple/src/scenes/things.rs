@@ -100,11 +100,21 @@ const ROOM: f64 = 0.12;
 const SWING_RATE: f64 = 0.1;
 /// Thickness of a table's board and of its legs, of its height.
 const BOARD: f64 = 0.07;
+/// Lever of the rolling resistance of what is round, of its smallest size: a football's on a lawn is about as large.
+const ROLLING: f64 = 0.01;
 
 impl Thing {
     /// A thing of a kind at a place, not held by anything.
     pub fn new(kind: ThingKind, pose: Pose, size: DVec3) -> Thing {
         Thing { name: String::new(), kind, pose, size, hull: Vec::new(), mass: 1.0, friction: 0.5, held: None }
+    }
+
+    /// The lever of its rolling resistance \[m\].
+    fn rolling(&self) -> f64 {
+        match self.kind {
+            ThingKind::Ball | ThingKind::Capsule => ROLLING * self.size.min_element(),
+            _ => 0.0,
+        }
     }
 
     /// What is wrong with it, if anything.
@@ -217,7 +227,7 @@ impl Scene {
         let mut state = self.state.clone();
         let (mut moving, mut hung) = (0, Vec::new());
         for (thing, name) in things.iter().zip(thing_names(&self.model, things)) {
-            let material = Material { friction: thing.friction, ..Material::default() };
+            let material = Material::new(thing.friction, 0.0).rolling(thing.rolling());
             if !thing.kind.moves() {
                 for (k, (shape, place)) in thing.parts().into_iter().enumerate() {
                     let part = ObstacleSpec::solid(format!("{name}.{}", k + 1), shape);

@@ -98,9 +98,22 @@ impl Solver {
         let bodies_touch = input.contacts == Contacts::All && model.bodies().iter().any(|body| rubs(&body.material));
         let touching = contact::wanted(model, input)
             && (bodies_touch || model.obstacles().iter().any(|obstacle| rubs(&obstacle.material)));
+        let rolls = |material: &Material| material.rolling > 0.0;
+        let resists = contact::wanted(model, input)
+            && (model.bodies().iter().any(|body| rolls(&body.material))
+                || model.obstacles().iter().any(|obstacle| rolls(&obstacle.material)));
+        let has_rows = match self {
+            Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), contacts: ContactLaw::OfScheme, .. }) => {
+                model.skin().is_none()
+            }
+            _ => false,
+        };
         match self {
             Solver::Assembly(_) if touching => Some(
                 "solver assembly has contacts without friction or bounce, so that what would stick slides: use solver tree or impulse",
+            ),
+            _ if resists && !has_rows => Some(
+                "nothing resists rolling here, so that balls roll on for ever: use solver tree with its default scheme and contacts, without skin",
             ),
             _ => None,
         }

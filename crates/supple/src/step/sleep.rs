@@ -73,7 +73,7 @@ pub(super) fn pass(model: &Model, input: &Input, state: &mut State, asked: &[u64
         max_joint_gap: gap.distance,
         max_joint_tilt: gap.tilt,
         widest_joint: gap.joint,
-        contacts: state.contacts.len() as u32,
+        contacts: state.contacts.iter().filter(|memory| memory.key.is_contact()).count() as u32,
         asleep: state.bodies.len() as u32,
         ..Report::default()
     }

@@ -13,7 +13,7 @@
 use super::TakeError;
 use super::encode::Bytes;
 use crate::maths::Pose;
-use crate::model::{BodyState, MOST_LENGTH, Model, State};
+use crate::model::{BodyId, BodyState, MOST_LENGTH, Model, State, Strayed};
 use glam::{DQuat, DVec3};
 
 /// Numbers of a pose: three of the position, four of the rotation.
@@ -167,15 +167,15 @@ impl Trace {
         Ok(())
     }
 
-    /// What is farther away than any file may say: `body 3`. A place just within that may have been rounded to one beyond.
-    pub(super) fn strayed(&self, grid: Grid) -> Option<String> {
+    /// What is farther away than any file may say. A place just within that may have been rounded to one beyond.
+    pub(super) fn strayed(&self, grid: Grid) -> Option<Strayed> {
         let most = MOST_LENGTH + grid.line();
         let is_far = |n: &[Part]| {
             let place = DVec3::new(n[0].now as f64, n[1].now as f64, n[2].now as f64) * grid.line();
             place.length() > most
         };
-        let body = self.parts.chunks_exact(PARTS).position(is_far).map(|k| format!("body {k}"));
-        body.or_else(|| self.nodes.chunks_exact(3).position(is_far).map(|k| format!("node {k}")))
+        let body = self.parts.chunks_exact(PARTS).position(is_far).map(|k| Strayed::Body(BodyId(k as u32)));
+        body.or_else(|| self.nodes.chunks_exact(3).position(is_far).map(Strayed::Node))
     }
 
     /// The pose of a body.

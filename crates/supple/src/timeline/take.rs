@@ -5,7 +5,7 @@ use super::encode::{Bytes, Format, read_input, read_input_of, read_state, write_
 use super::poses::{Grid, Trace};
 use crate::input::Input;
 use crate::maths::Pose;
-use crate::model::{BodyState, Model, NodeState, State};
+use crate::model::{BodyState, Model, NodeState, State, Strayed};
 use std::sync::Arc;
 
 /// Where a take left another.
@@ -328,7 +328,7 @@ impl Take {
         }
         let mut trace = Trace::default();
         trace.start(self.grid, &state);
-        let strayed = state.strayed().map(|part| part.to_string()).or_else(|| trace.strayed(self.grid));
+        let strayed = state.strayed().or_else(|| trace.strayed(self.grid));
         self.check_places(strayed, self.end())?;
         self.last = last;
         match format {
@@ -339,9 +339,9 @@ impl Take {
     }
 
     /// Refuses what is farther away than any file may say after `step`.
-    fn check_places(&self, strayed: Option<String>, step: u64) -> Result<(), TakeError> {
+    fn check_places(&self, strayed: Option<Strayed>, step: u64) -> Result<(), TakeError> {
         match strayed {
-            Some(part) => Err(TakeError::Far { part, take: self.name.clone(), step }),
+            Some(part) => Err(TakeError::Far { part: part.to_string(), take: self.name.clone(), step }),
             None => Ok(()),
         }
     }

@@ -39,7 +39,7 @@ pub fn heap(seed: u64) -> Heap {
     let mut builder = ModelBuilder::new();
     let material = |random: &mut Random| {
         let friction = if random.chance(0.2) { 0.0 } else { random.range(0.1, 1.0) };
-        Material { friction, restitution: if random.chance(0.3) { random.range(0.0, 0.6) } else { 0.0 } }
+        Material::new(friction, if random.chance(0.3) { random.range(0.0, 0.6) } else { 0.0 })
     };
     builder.obstacle(ObstacleSpec::floor("floor", 0.0).material(material(&mut random)));
     for k in 0..random.below(3) {

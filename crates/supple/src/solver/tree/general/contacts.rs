@@ -2,7 +2,7 @@
 
 use super::settle::{Equations, Until};
 use super::system::{Along, Middle, Part, Regular, System, turn_by_drift};
-use super::touch::Touch;
+use super::touch::{Roll, Touch};
 use super::{GeneralWork, place, with_flesh};
 use crate::contact::{Contact, ContactKey, Other};
 use crate::flesh::couple::Coupled;
@@ -45,7 +45,8 @@ pub(super) struct Met {
 impl GeneralWork {
     /// Makes the contacts and limits of the part touches, and finds how far bodies must be pushed out.
     pub(super) fn meet(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
-        let GeneralWork { system, met, .. } = self;
+        self.find_rolls(part, &state.contacts);
+        let GeneralWork { system, met, rolls, .. } = self;
         system.guess(state);
         system.touches.clear();
         met.clear();
@@ -59,6 +60,10 @@ impl GeneralWork {
             let key = ContactKey::limit(stop.joint, stop.place as u32);
             met.push(Met { key, floor: stop.gap.min(0.0), parted: 0.0, impulse: DVec3::ZERO });
         }
+        for roll in rolls.iter() {
+            system.touches.push(Touch::roll(roll, &system.matrix));
+            met.push(Met { key: roll.key, floor: 0.0, parted: 0.0, impulse: DVec3::ZERO });
+        }
         system.kept_touches.clone_from(&system.touches); // has its room before it is needed
         place_touches(part, state, state, system);
         for (k, (met, touch)) in met.iter_mut().zip(&system.touches).enumerate() {
@@ -67,6 +72,38 @@ impl GeneralWork {
         }
         self.push_out(part, state, report);
         Ok(())
+    }
+
+    /// Finds which bodies resist rolling, and by what moments.
+    fn find_rolls(&mut self, part: &Part<'_>, contacts: &[ContactMemory]) {
+        let rolls = &mut self.rolls;
+        rolls.clear();
+        let mut known = contacts.iter().peekable();
+        for contact in part.contacts {
+            let memory = remembered(&mut known, &contact.key);
+            rolls.extend(memory.filter(|_| contact.rolling > 0.0).and_then(|memory| Roll::of(contact, memory)));
+        }
+        // One for each two bodies; contacts of the same two need not follow one another.
+        rolls.sort_unstable_by_key(|roll| roll.key);
+        rolls.dedup_by(|next, first| {
+            let same = next.key == first.key;
+            if same {
+                first.add(next);
+            }
+            same
+        });
+        rolls.retain_mut(|roll| match roll.normal.try_normalize() {
+            Some(normal) => {
+                roll.normal = normal;
+                true
+            }
+            None => false, // held from both sides: it does not roll
+        });
+    }
+
+    /// Where touches of rolling resistance begin.
+    fn first_roll(part: &Part<'_>) -> usize {
+        part.contacts.len() + part.stops.len()
     }
 
     /// Finds the least motion, measured by mass, that takes bodies out of what they are too deep in with joints closed. It moves poses
@@ -90,7 +127,9 @@ impl GeneralWork {
             if until == Until::Balanced {
                 place_touches(part, state, state, system); // with the weights of the start
             }
-            for (k, touch) in system.touches.iter_mut().enumerate() {
+            let (touches, rolls) = system.touches.split_at_mut(GeneralWork::first_roll(part));
+            rolls.iter_mut().for_each(|roll| roll.acts = false);
+            for (k, touch) in touches.iter_mut().enumerate() {
                 touch.restore_friction();
                 touch.start_without_friction();
                 let stop = || part.stops[k - contacts.len()].gap;
@@ -129,8 +168,15 @@ impl GeneralWork {
     /// Begins (1) with impulses of touches that are remembered.
     pub(super) fn recall_touches(&mut self, part: &Part<'_>, contacts: &[ContactMemory]) {
         let mut known = contacts.iter().peekable();
+        let first_roll = GeneralWork::first_roll(part);
         for (k, (touch, met)) in self.system.touches.iter_mut().zip(&self.met).enumerate() {
             let memory = remembered(&mut known, &met.key);
+            if k >= first_roll {
+                let roll = &self.rolls[k - first_roll];
+                let impulse = memory.map_or(DVec3::ZERO, |m| m.first * part.h);
+                touch.start_rolling(impulse, roll.first * part.h / part.reach, roll.spin * part.reach);
+                continue;
+            }
             touch.start_from(memory.map_or(DVec3::ZERO, |m| m.first * part.h));
             if let Some(contact) = part.contacts.get(k) {
                 touch.move_other_side(contact.obstacle_velocity);
@@ -164,12 +210,19 @@ impl GeneralWork {
         state: &State,
         report: &mut Report,
     ) -> Result<(), Failure> {
-        let GeneralWork { system, momenta, second, met, poses, start, .. } = self;
+        let GeneralWork { system, momenta, second, met, poses, start, rolls, .. } = self;
         let resting = BOUNCE * part.h * part.input.gravity.length();
         place_touches(part, start, state, system);
         let mut known = start.contacts.iter().peekable();
+        let first_roll = GeneralWork::first_roll(part);
         for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
             let memory = remembered(&mut known, &met.key);
+            if k >= first_roll {
+                let roll = &rolls[k - first_roll];
+                let impulse = memory.map_or(DVec3::ZERO, |m| m.second * part.h);
+                touch.start_rolling(impulse, roll.second * part.h / part.reach, roll.spin * part.reach);
+                continue;
+            }
             touch.start_from(memory.map_or(DVec3::ZERO, |m| m.second * part.h));
             touch.shift = [0.0; 3];
             touch.acts = met.impulse != DVec3::ZERO;
@@ -320,6 +373,9 @@ fn place_touches(part: &Part<'_>, start: &State, now: &State, system: &mut Syste
     each_stop(part, now, |k, stop| {
         system.touches[part.contacts.len() + k].place_stop(part.model, now, stop);
     });
+    for touch in &mut system.touches[GeneralWork::first_roll(part)..] {
+        touch.place_roll(part.model, now, part.reach);
+    }
 }
 
 /// Calls `visit` with each stop of the part at another state, and its place among them.

@@ -45,6 +45,7 @@ use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span, StepRule};
 use contacts::Met;
 use glam::DVec3;
 use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System, Weight};
+use touch::Roll;
 
 /// Scratch of the general step.
 pub(super) struct GeneralWork {
@@ -59,6 +60,8 @@ pub(super) struct GeneralWork {
     poses: Vec<Pose>,
     /// What touches were at the start and gave in (1), by touch.
     met: Vec<Met>,
+    /// Rolling resistance, the last of the touches.
+    rolls: Vec<Roll>,
     /// By which bodies are pushed out of what they are too deep in, as a velocity over the part.
     push: Vec<Vector>,
     /// The state with the poses of the drift, for limits.
@@ -89,6 +92,7 @@ impl GeneralWork {
             momenta: vec![[0.0; 6]; bodies],
             poses: vec![Pose::IDENTITY; bodies],
             met: Vec::new(),
+            rolls: Vec::new(),
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
             ahead: model.start(),

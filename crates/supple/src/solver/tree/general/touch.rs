@@ -16,13 +16,16 @@
 //! `A + r Gᵀ P G`, P the derivative of the projection, and with a line search it cannot fail. Then f̄ ← f, until f̄ stays. Both have the solutions
 //! of (4) as their fixed points but for one: the cone makes what slides part at the speed μ |σ_T|. So a contact that is found on the edge of the cone
 //! goes on as sliding. A limit is a contact without friction whose tangent rows are zero.
+//!
+//! Rolling resistance has no normal row; its tangents are the relative rotation of two bodies that touch, times the model's size so that σ is a velocity
+//! too, and its impulse stays within a disc of given radius: that of the normal forces of the part before, so that what is asked for is convex.
 
-use crate::contact::{Contact, Other};
+use crate::contact::{Contact, ContactKey, Other};
 use crate::forces::Stop;
 use crate::maths::Twist;
 use crate::maths::block::{Block, Vector, add_scaled, from_twist};
 use crate::maths::sparse::{Slot, Sparse};
-use crate::model::{Model, State};
+use crate::model::{BodyId, ContactMemory, Model, State};
 use glam::{DMat3, DVec3};
 
 /// `r` as a multiple of the inertia that a row meets, its bodies being free; and what it grows by from round to round. Small, Newton needs few
@@ -39,6 +42,46 @@ const SLID: f64 = 0.99;
 /// How much less it matters that the cone lets go of something slowly than that it passes through.
 const LIFTED: f64 = 0.02;
 
+/// Rolling resistance between two bodies that touch, or of one on an obstacle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Roll {
+    pub(super) a: BodyId,
+    pub(super) b: Other,
+    pub(super) key: ContactKey,
+    /// The largest moment in either half of the part \[N·m\]: normal forces of the part before times their levers.
+    pub(super) first: f64,
+    pub(super) second: f64,
+    /// Mean normal, world axes.
+    pub(super) normal: DVec3,
+    /// Angular velocity of the obstacle \[rad/s\].
+    pub(super) spin: DVec3,
+}
+
+impl Roll {
+    /// That of one contact, whose force in the part before is remembered; none when it did not push.
+    pub(super) fn of(contact: &Contact, memory: &ContactMemory) -> Option<Roll> {
+        let moment = |force: DVec3| contact.rolling * contact.normal.dot(force).max(0.0);
+        let (first, second) = (moment(memory.first), moment(memory.second));
+        let (a, b) = (contact.a, contact.b);
+        let (normal, spin) = (contact.normal * (first + second), contact.obstacle_spin);
+        (first + second > 0.0).then_some(Roll { a, b, key: ContactKey::rolling(a, b), first, second, normal, spin })
+    }
+
+    /// Adds that of another contact of the same two.
+    pub(super) fn add(&mut self, other: &Roll) {
+        self.first += other.first;
+        self.second += other.second;
+        self.normal += other.normal;
+    }
+
+    fn body_b(&self) -> Option<usize> {
+        match self.b {
+            Other::Body(b) => Some(b.index()),
+            Other::Obstacle(_) => None,
+        }
+    }
+}
+
 /// Which of (5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
@@ -47,6 +90,8 @@ enum Law {
     Slides(f64),
     /// Within the disc μ f_N of its own normal impulse: (4) itself, which is no gradient.
     Coulomb,
+    /// Rolling resistance, within a disc of this radius.
+    Rolls(f64),
 }
 
 /// One contact, or one limit that may be reached.
@@ -102,6 +147,13 @@ impl Touch {
     /// An end of a hard limit; its row is set by [`place_stop`](Self::place_stop). Its impulse is along X.
     pub(super) fn stop(stop: &Stop, matrix: &Sparse) -> Touch {
         Touch::new(stop.child.index(), stop.parent.map(|b| b.index()), DMat3::IDENTITY, 0.0, matrix)
+    }
+
+    /// Rolling resistance about the tangents of a normal; its rows are set by [`place_roll`](Self::place_roll).
+    pub(super) fn roll(roll: &Roll, matrix: &Sparse) -> Touch {
+        let (u, w) = roll.normal.any_orthonormal_pair();
+        let axes = DMat3::from_cols(roll.normal, u, w);
+        Touch { law: Law::Rolls(0.0), ..Touch::new(roll.a.index(), roll.body_b(), axes, 0.0, matrix) }
     }
 
     fn new(a: usize, b: Option<usize>, axes: DMat3, friction: f64, matrix: &Sparse) -> Touch {
@@ -170,6 +222,34 @@ impl Touch {
         self.weight = if softness > 0.0 { WEIGHT / softness } else { 0.0 };
     }
 
+    /// The rows of rolling resistance, as velocities at this length, and the weight that fits them.
+    pub(super) fn place_roll(&mut self, model: &Model, state: &State, length: f64) {
+        let mut softness = 0.0;
+        for (body, rows, sign) in [(Some(self.a), &mut self.rows_a, 1.0), (self.b, &mut self.rows_b, -1.0)] {
+            let Some(i) = body else { continue };
+            let (body, s) = (&model.bodies()[i], &state.bodies[i]);
+            let inverse = body.inertia.inverse();
+            for k in [1, 2] {
+                let turn = self.axes.col(k) * length;
+                rows[k] = from_twist(Twist::new(DVec3::ZERO, turn * sign));
+                let turn = s.orientation.conjugate() * turn;
+                softness += 0.5 * turn.dot(inverse * turn);
+            }
+        }
+        (self.softness, self.weight) = (softness, WEIGHT / softness);
+    }
+
+    /// Starts rolling resistance from an impulse in world axes, within a disc of this radius, against an other side with these velocities.
+    pub(super) fn start_rolling(&mut self, impulse: DVec3, radius: f64, velocity: DVec3) {
+        let [_, t, u] = (self.axes.transpose() * impulse).to_array();
+        (self.held, _) = onto_disc([0.0, t, u], radius);
+        self.force = self.held;
+        self.law = Law::Rolls(radius);
+        let [_, t, u] = (self.axes.transpose() * -velocity).to_array();
+        self.shift = [0.0, t, u];
+        self.acts = radius > 0.0;
+    }
+
     /// The row of a limit for other poses.
     pub(super) fn turn_stop(&mut self, stop: &Stop) {
         self.rows_a[0] = from_twist(stop.a);
@@ -211,7 +291,7 @@ impl Touch {
     fn project(&self, x: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         match self.law {
             Law::Grips => onto_cone(x, self.friction),
-            Law::Slides(radius) => onto_disc(x, radius),
+            Law::Slides(radius) | Law::Rolls(radius) => onto_disc(x, radius),
             Law::Coulomb => onto_coulomb(x, self.friction),
         }
     }
@@ -251,7 +331,9 @@ impl Touch {
 
     /// From here on its law is (4) itself, from the present impulse.
     pub(super) fn begin_coulomb(&mut self) {
-        self.law = Law::Coulomb;
+        if !matches!(self.law, Law::Rolls(_)) {
+            self.law = Law::Coulomb;
+        }
         self.held = self.force;
         self.weight = if self.softness > 0.0 { WEIGHT / self.softness } else { 0.0 };
     }
@@ -353,6 +435,9 @@ impl Touch {
 
     /// Which of (5) an impulse begins with.
     fn law_of_force(&self) -> Law {
+        if let Law::Rolls(radius) = self.law {
+            return Law::Rolls(radius);
+        }
         if self.is_at_edge(SLID) { Law::Slides(self.friction * self.force[0]) } else { Law::Grips }
     }
 
@@ -383,7 +468,7 @@ impl Touch {
             Law::Grips if self.is_at_edge(AT_EDGE) => {
                 LIFTED * self.friction * (self.sigma[1] * self.sigma[1] + self.sigma[2] * self.sigma[2]).sqrt()
             }
-            Law::Grips | Law::Coulomb => 0.0,
+            Law::Grips | Law::Coulomb | Law::Rolls(_) => 0.0,
             Law::Slides(radius) => {
                 let wrong = (radius - self.friction * n).abs() * self.softness;
                 if wrong > accuracy * self.friction * n * self.softness { wrong } else { 0.0 }
@@ -410,7 +495,7 @@ impl Touch {
     /// The radius of its disc and what the law asks it to be, both as velocities that such an impulse causes; `None` unless it slides.
     pub(super) fn disc(&self) -> Option<[f64; 2]> {
         match self.law {
-            Law::Grips | Law::Coulomb => None,
+            Law::Grips | Law::Coulomb | Law::Rolls(_) => None,
             Law::Slides(radius) => Some([radius * self.softness, self.friction * self.force[0] * self.softness]),
         }
     }
