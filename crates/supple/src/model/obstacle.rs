@@ -6,7 +6,7 @@ use glam::DVec3;
 
 /// How a surface rubs and bounces.
 ///
-/// Where two meet, friction is the geometric mean of both coefficients restitution and rolling resistance the larger one:
+/// Where two meet, friction is the geometric mean of both coefficients; restitution and rolling resistance are the larger one:
 ///
 /// ```
 /// use supple::Material;
@@ -19,7 +19,7 @@ pub struct Material {
     pub friction: f64,
     /// Part of the approaching speed that comes back, 0 to 1.
     pub restitution: f64,
-    /// Length of the lever at which the normal force resists rolling and spinning \[m\]: soft matter gives way ahead of where it rolls.
+    /// Length of the lever at which the normal force resists rolling \[m\]: soft matter gives way ahead of where it rolls.
     pub rolling: f64,
 }
 
