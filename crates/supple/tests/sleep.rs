@@ -44,6 +44,21 @@ fn what_sleeps_stands_still_and_is_not_solved() {
     assert!((state.time - before.time - 100.0 * input.dt).abs() < 1e-9);
 }
 
+/// The damping of tissue depends on how fast a joint turns, so that it is another in every step.
+#[test]
+fn damping_that_changes_wakes_nothing() {
+    let (scene, mut input) = ragdoll();
+    input.joints.resize(scene.model.joints().len(), JointInput::default());
+    let (mut state, mut work) = (scene.state.clone(), Work::new(&scene.model));
+    run(&scene.model, &input, &mut state, &mut work, FALL);
+    for k in 1..60 {
+        input.damping_scale = 1.0 / f64::from(k);
+        input.joints.iter_mut().for_each(|joint| joint.damping_scale = f64::from(k));
+        let report = run(&scene.model, &input, &mut state, &mut work, 1);
+        assert_eq!(report.asleep as usize, scene.model.bodies().len(), "step {k}");
+    }
+}
+
 /// A change of the input, or of the state by hand.
 type Change = fn(&Scene, &mut Input, &mut State);
 

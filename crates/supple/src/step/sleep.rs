@@ -19,8 +19,12 @@ use glam::{DQuat, DVec3};
 /// How long a body is at rest before it may sleep \[s\].
 const TO_SLEEP: f64 = 0.5;
 /// The square of the speed below which a body is at rest, as a share of what a fall by the model's size gives. A figure of
-/// 1.8 m is at rest below 2.7 mm/s.
-const AT_REST: f64 = 4e-7;
+/// 1.8 m is at rest below 1 cm/s.
+const AT_REST: f64 = 5.7e-6;
+/// By how much the square of a speed must grow in a quarter of a second for its body to count as one that gets faster. What
+/// topples does so by √(3g/2L) a second at least: 1.25 is that of a pole of 70 m, 4 that of one as tall as a person. What
+/// creeps, its joints held back by their damping, grows by a hundredth.
+const TOPPLES: f64 = 1.25;
 
 /// Whether bodies may sleep in a step. Those of a directed character do not, nor those of servos that integrate: what is
 /// asked of them grows with time.
@@ -103,7 +107,7 @@ fn note(rest: &mut Rest, speed: f64, still: f64, dt: f64) {
     let peak = if is_early { &mut rest.early } else { &mut rest.late };
     *peak = peak.max(speed);
     rest.seconds += dt;
-    if rest.late > rest.early {
+    if rest.late > TOPPLES * rest.early {
         // It gets faster: another half of the time is needed to tell.
         (rest.seconds, rest.early, rest.late) = (rest.seconds.min(0.5 * TO_SLEEP), rest.late, 0.0);
     }
@@ -121,13 +125,14 @@ fn remembered(asked: u64, rest: &Rest, body: &BodyState) -> u64 {
 }
 
 /// What the input asks of each body, as a number that differs when any of it does. The length of the step is left out, and
-/// the solver: what is at rest is so for all of them.
+/// the solver: what is at rest is so for all of them. So is the damping of joints, which moves nothing that stands still:
+/// tissue changes it with the speed, and figures that were let go would never sleep.
 fn ask(model: &Model, input: &Input, asked: &mut Vec<u64>) {
     let mut all = Fnv::new();
     vector(&mut all, input.gravity);
     let switches = [u64::from(input.torques), input.contacts as u64, input.flesh as u64];
     switches.into_iter().for_each(|x| all.word(x));
-    [input.stiffness_scale, input.damping_scale].into_iter().for_each(|x| all.word(x.to_bits()));
+    all.word(input.stiffness_scale.to_bits());
     for obstacle in &input.obstacles {
         target(&mut all, obstacle.as_ref());
     }
@@ -150,7 +155,7 @@ fn ask(model: &Model, input: &Input, asked: &mut Vec<u64>) {
     };
     for (joint, own) in model.joints().iter().zip(&input.joints) {
         add(joint.child.index(), &|hash| {
-            [own.stiffness_scale, own.damping_scale, own.torque].into_iter().for_each(|x| hash.word(x.to_bits()));
+            [own.stiffness_scale, own.torque].into_iter().for_each(|x| hash.word(x.to_bits()));
             match own.servo {
                 None => hash.word(0),
                 Some(ServoTarget::Position { position, rate }) => {
