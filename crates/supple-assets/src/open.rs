@@ -67,10 +67,15 @@ fn reader(path: &Path) -> Result<Read, FileError> {
     let ending = ending(path);
     let found = READERS.iter().find(|(name, _)| *name == ending);
     found.map(|(_, read)| *read).ok_or_else(|| {
+        let what = if ending.is_empty() {
+            "its name has no ending, which tells what a file holds".to_owned()
+        } else {
+            format!("\".{ending}\" is not an ending that Supple reads")
+        };
         FileError::new(
             "file/ending",
             path,
-            format!("\".{ending}\" is not an ending that Supple reads"),
+            what,
             format!("give one of {}", READERS.map(|(name, _)| format!(".{name}")).join(", ")),
         )
     })

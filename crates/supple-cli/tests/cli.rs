@@ -75,6 +75,7 @@ fn wrong_settings_are_refused() {
         ("--seconds", "0"),
         ("--seconds", "-5"),
         ("--seconds", "1e12"),
+        ("--seconds", "1e308"),
         ("--seconds", "inf"),
         ("--solver", "magic"),
     ] {

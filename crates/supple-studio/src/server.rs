@@ -390,15 +390,21 @@ fn is_of_page(path: &str) -> bool {
     matches!(path, "/" | "/guide") || path.strip_prefix('/').is_some_and(|path| of_page(path).is_some())
 }
 
-/// Every request passes here. What is not a file of the page needs the key, whatever it is; the address with the key is exchanged for a cookie.
-async fn pass(State(door): State<Arc<Door>>, request: axum::extract::Request, next: Next) -> Response {
+/// Every request passes here. What is not a file of the page needs the key, whatever it is; the address with the key is exchanged for a cookie, and no route
+/// sees it there.
+async fn pass(State(door): State<Arc<Door>>, mut request: axum::extract::Request, next: Next) -> Response {
     let (uri, open) = (request.uri(), is_of_page(request.uri().path()));
-    let mut response = match door.admit(uri, request.headers(), open) {
-        Err(refused) => refused.into_response(),
-        Ok(()) => match door.exchange(uri).filter(|_| uri.path() == "/") {
-            Some((cookie, place)) => ([(header::SET_COOKIE, cookie)], Redirect::to(&place)).into_response(),
-            None => next.run(request).await,
-        },
+    let mut response = match (door.admit(uri, request.headers(), open), door.exchange(uri)) {
+        (Err(refused), _) => refused.into_response(),
+        (Ok(()), Some((cookie, place))) if uri.path() == "/" => {
+            ([(header::SET_COOKIE, cookie)], Redirect::to(&place)).into_response()
+        }
+        (Ok(()), exchanged) => {
+            if let Some(place) = exchanged.and_then(|(_, place)| place.parse().ok()) {
+                *request.uri_mut() = place;
+            }
+            next.run(request).await
+        }
     };
     let headers = response.headers_mut();
     // Textures inside a file become blobs; its compressed meshes and textures are unpacked by workers made of blobs, in WebAssembly.

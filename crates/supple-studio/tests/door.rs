@@ -55,6 +55,12 @@ async fn the_printed_address_is_exchanged_for_a_cookie() {
     // A program brings it in its address or its head.
     assert_eq!(upgraded(&address, &format!("/socket?key={key}"), &[]).await, 101);
     assert_eq!(upgraded(&address, "/socket", &[("authorization", &format!("Bearer {key}"))]).await, 101);
+    // It is none of the words of what is asked for.
+    for path in ["/take?", "/baked.glb?", "/baked.glb?fps=30&", "/baked.bvh?to=0.1&"] {
+        let (status, _, said) = ask_with(&address, "GET", &format!("{path}key={key}"), "", b"").await;
+        let said = String::from_utf8_lossy(&said);
+        assert!(status != 403 && !said.contains("unknown field"), "{path}: {status} {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ use crate::skin::{SkinDynamics, SkinEquations, SkinMass, SkinResponse};
 use crate::solver::assembly::{Cut, Linear, Scheme};
 use crate::solver::impulse::{Elimination, Variant, VelocityCorrection};
 use crate::solver::reduced::{Balance, Integration, Springs};
+use crate::solver::tree::is_general;
 use crate::solver::{Assembly, ContactLaw, Impulse, Impulses, Mode, Reduced, Solver, Threads, Tree, TreeScheme};
 use glam::DVec3;
 
@@ -191,21 +192,27 @@ pub static SETTINGS: &[Setting] = &[
         |i| Some(tree(i)?.depth),
         |i, n| with_tree(i, |tree| tree.depth = n),
         "how often a part of a step may be halved",
-    ),
+    )
+    .unless(without_halves),
     choice(
         "tree.threads",
         |k| word(&THREADS, k),
         |i| place(&THREADS, tree(i)?.threads),
         |i, k| with_tree(i, |tree| tree.threads = THREADS[k].1),
         "whether large trees are divided among threads: the time changes, no bit does",
-    ),
+    )
+    .unless(|_, i| {
+        (tree(i)?.scheme != TreeScheme::Published)
+            .then_some("this scheme divides no tree among threads: give tree.scheme=published")
+    }),
     choice(
         "tree.instructions",
         |k| word(&INSTRUCTIONS, k),
         |i| place(&INSTRUCTIONS, tree(i)?.instructions),
         |i, k| with_tree(i, |tree| tree.instructions = INSTRUCTIONS[k].1),
         "the best instructions of the machine, or those that every machine has and rounds alike",
-    ),
+    )
+    .unless(without_kernels),
     choice(
         "tree.impulses",
         |k| word(&IMPULSES, k),
@@ -220,7 +227,10 @@ pub static SETTINGS: &[Setting] = &[
         |i, k| with_tree(i, |tree| tree.contacts = if k == 0 { ContactLaw::OfScheme } else { springs_of(tree) }),
         "how bodies push where they touch: as the scheme does, or by springs",
     )
-    .unless(without_contacts),
+    .unless(|model, i| match tree(i)?.scheme {
+        TreeScheme::Midpoint(_) => without_contacts(model, i),
+        _ => Some("contacts are springs in this scheme anyway"),
+    }),
     number(
         ("tree.contact_stiffness", "N/m"),
         STIFFNESS,
@@ -542,6 +552,27 @@ fn without_springs(model: &Model, _: &Input) -> Option<&'static str> {
 /// Whether anything is implicit in solver `impulse`.
 fn with_soft_forces(model: &Model, input: &Input) -> Option<()> {
     (model.flesh().is_some() || (input.torques && without_springs(model, input).is_none())).then_some(())
+}
+/// Only the default step halves its parts, and only while it has no rows from the model: those are halved by what runs it.
+fn without_halves(model: &Model, input: &Input) -> Option<&'static str> {
+    match tree(input)?.scheme {
+        TreeScheme::Midpoint(_) => is_general(model, input)
+            .then_some("loops, couplings, grips and flesh are solved without halving parts in this way"),
+        _ => Some("this scheme halves nothing by itself: give tree.scheme=default"),
+    }
+}
+/// Where every operation is of the kind that all machines have: in the matrices of the bodies, and in the robust way of a tree.
+fn without_kernels(model: &Model, input: &Input) -> Option<&'static str> {
+    let is_plain = match tree(input)?.scheme {
+        TreeScheme::Exact | TreeScheme::Acceleration => model.flesh().is_none(),
+        TreeScheme::Midpoint(Mode::Conservative) => {
+            let has_rows = is_general(model, input) || contact::wanted(model, input);
+            !has_rows && model.flesh().is_none() && model.hard_limits().is_empty()
+        }
+        _ => false,
+    };
+    is_plain
+        .then_some("this scheme computes with the same instructions everywhere: give tree.scheme=default or published")
 }
 fn without_flesh(model: &Model, _: &Input) -> Option<&'static str> {
     model.flesh().is_none().then_some("the scene has no flesh")

@@ -1,7 +1,7 @@
 //! Every setting changes a result, or is refused with a reason: walked over the table itself, so that no new one is forgotten.
 
 use supple::settings::{Value, Values};
-use supple::{Input, Report, SETTINGS, Scene, Setting, Solver, Work, step};
+use supple::{FleshCoupling, Input, Report, SETTINGS, Scene, Setting, Solver, Work, step};
 
 /// Where a setting shows: the scene, what is set before it, the steps that are done.
 struct Case {
@@ -17,6 +17,7 @@ fn case(key: &str) -> Case {
         "sleep" => of("block", &[], 120),
         "flesh" => of("worm", &[], 3),
         "tree.depth" => of("whip:10", &[("dt", "1"), ("gravity", "100")], 3),
+        "tree.threads" => of("chain:3", &[("tree.scheme", "published")], 20),
         "tree.contacts" => of("block", &[], 30),
         "tree.contact_stiffness" | "tree.contact_slip" => of("block", &[("tree.contacts", "penalty")], 30),
         "assembly.cut" => of("double_pendulum", &[("assembly.truncation", "0.001"), ("assembly.outer", "3")], 30),
@@ -96,6 +97,62 @@ fn every_setting_changes_a_result() {
         }
     }
     assert!(idle.is_empty(), "settings that do not do what they say: {idle:?}");
+}
+
+/// In each scheme of `tree` every other of its settings changes a result in one scene or another, or is refused in all of them.
+#[test]
+fn every_scheme_of_the_tree_takes_a_setting_or_refuses_it() {
+    let scheme = SETTINGS.iter().find(|setting| setting.key == "tree.scheme").unwrap();
+    let Values::Choice(schemes) = scheme.values() else { panic!("tree.scheme") };
+    assert!(schemes.len() >= 7);
+    let of_tree = || SETTINGS.iter().filter(|setting| setting.owner() == Some("tree") && setting.key != "tree.scheme");
+    let scenes = [
+        ("chain:3", "1/60", "9.81"),
+        ("whip:10", "1", "100"),
+        ("block", "1/60", "9.81"),
+        ("worm", "1/60", "9.81"),
+        ("ring", "1/60", "9.81"),
+    ];
+    let (mut idle, mut refused) = (Vec::new(), 0);
+    for word in schemes {
+        for setting in of_tree() {
+            let (mut taken, mut acts) = (0, false);
+            for (name, dt, gravity) in scenes {
+                let scene = Scene::parse(name).unwrap();
+                let mut input = Input { solver: Solver::default(), ..scene.input.clone() };
+                for (key, text) in [("dt", dt), ("gravity", gravity)] {
+                    let setting = Setting::find(key, &input.solver).unwrap();
+                    assert!(setting.set(&mut input, setting.parse(text).unwrap()), "{key}={text}");
+                }
+                input.flesh = FleshCoupling::Loose; // which every scheme takes
+                assert!(scheme.set(&mut input, Value::Word(word)));
+                let steps = if name == "whip:10" { 3 } else { 20 };
+                let before = outcome(&scene, &input, steps);
+                let is_refused = setting.idle(&scene.model, &input).is_some();
+                let values = setting.get(&input).map_or_else(Vec::new, |now| others(setting, now));
+                let changes = values.into_iter().any(|value| {
+                    let mut input = input.clone();
+                    assert!(setting.set(&mut input, value));
+                    outcome(&scene, &input, steps) != before
+                });
+                if is_refused {
+                    refused += 1;
+                    // What is no spring has no stiffness to be told: setting one makes it a spring.
+                    let law = setting.key.starts_with("tree.contact_");
+                    assert!(!changes || law, "{} acts in {name} by {word}, and is refused", setting.key);
+                } else {
+                    (taken, acts) = (taken + 1, acts || changes);
+                }
+            }
+            let quiet = setting.key == "tree.threads"
+                || !supple::maths::lanes::has_fused() && setting.key == "tree.instructions";
+            if taken > 0 && !acts && !quiet {
+                idle.push((word, setting.key));
+            }
+        }
+    }
+    assert!(idle.is_empty(), "settings that do nothing anywhere and are taken: {idle:?}");
+    assert!(refused > 30, "{refused}");
 }
 
 /// What would do nothing is refused, and the reason is true: forced all the same, it changes no bit.

@@ -742,9 +742,9 @@ fn poses_beyond_the_world_are_refused() {
         }
         (file::write(&other, 0, "test"), journal)
     };
-    // In the poses of a step, and in a snapshot, which the sixtieth step has.
-    for (step, kept) in [(17, 10), (60, 50)] {
-        let (bytes, journal) = moved(step, -2e6);
+    // In the poses of a step, and in a snapshot, which the sixtieth step has; and in that alone, where poses are rounded.
+    for (step, x, kept) in [(17, -2e6, 10), (60, -2e6, 50), (60, -1e6, 50)] {
+        let (bytes, journal) = moved(step, x);
         let error = file::read(&bytes).unwrap_err();
         let expected = TakeError::Far { part: "body 1".into(), take: "take 1".into(), step };
         assert_eq!((&error, error.code()), (&expected, "take/far"));
@@ -754,6 +754,12 @@ fn poses_beyond_the_world_are_refused() {
         let mut playback = Playback::default();
         recovered.file.timeline.look(0, kept, &mut playback).unwrap();
         assert_shows(&playback, &states[kept as usize]);
+        // It goes on from there, through the next snapshot.
+        let mut resumed = recovered.file.timeline.clone();
+        states[kept as usize + 1..].iter().for_each(|state| resumed.record(0, &scene.input, state));
+        resumed.look(0, 70, &mut playback).unwrap();
+        assert_shows(&playback, &states[70]);
+        assert_eq!(resumed.seek(&scene.model, 0, 70, &mut Work::new(&scene.model)).unwrap().step, 70);
         assert!(file::read(&moved(step, 0.999e6).0).is_ok());
     }
     // At the very start.

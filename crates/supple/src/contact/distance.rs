@@ -55,6 +55,8 @@ struct Face {
 const MOST_ROUNDS: usize = 80;
 /// Rounds of the expanding polytope.
 const MOST_EXPANSIONS: usize = 200;
+/// Steps of a climb: 31 halvings lead from the widest step to the finest, and a step that is not halved leads up.
+const MOST_STEPS: usize = 200;
 /// Nearer than this part of the larger shape, the difference of the nearest points has lost half its digits.
 const NEAR: f64 = 1e-8;
 
@@ -125,22 +127,30 @@ fn polished(a: &Placed<'_>, b: &Placed<'_>, axis: Axis, size: f64) -> Axis {
 
 /// Between two rims the simplex can become a sliver and stop short, which (1) tells: then climb. Apart, `sep` has one summit.
 fn climbed(a: &Placed<'_>, b: &Placed<'_>, axis: Axis, size: f64) -> Axis {
-    let mut n = axis.normal;
-    let mut most = separation(a, b, n);
+    let n = axis.normal;
+    let most = separation(a, b, n);
     if most >= axis.gap - 1e-11 * size {
         return axis;
     }
-    let mut step = 2.0 * ((axis.gap - most) / axis.gap).sqrt(); // the angle that the shortfall stands for, doubled
-    while step > 1e-9 {
+    let step = 2.0 * ((axis.gap - most) / axis.gap).sqrt(); // the angle that the shortfall stands for, doubled
+    along(a, b, summit(|n| separation(a, b, n), n, most, step))
+}
+
+/// The direction of the greatest `height`, found from `n` of height `most` in steps of this angle and then shorter ones.
+fn summit(mut height: impl FnMut(DVec3) -> f64, mut n: DVec3, mut most: f64, mut step: f64) -> DVec3 {
+    for _ in 0..MOST_STEPS {
+        if step.is_nan() || step <= 1e-9 {
+            break;
+        }
         let (u, v) = n.any_orthonormal_pair();
         let around = [u, u + v, v, v - u, -u, -u - v, -v, u - v];
-        let best = around.map(|d| (n + d * step).normalize()).map(|n| (separation(a, b, n), n));
+        let best = around.map(|d| (n + d * step).normalize()).map(|n| (height(n), n));
         match best.into_iter().reduce(|x, y| if y.0 > x.0 { y } else { x }) {
             Some((higher, there)) if higher > most => (most, n) = (higher, there),
             _ => step *= 0.5,
         }
     }
-    along(a, b, n)
+    n
 }
 
 /// When all else fails, as for two points in one place: the best of a few directions.
@@ -403,5 +413,29 @@ fn face(vertices: &[Vertex], corners: [u32; 3]) -> Face {
         // Below 0 by rounding when the origin lies in the face.
         Some(normal) if !small => Face { corners, normal, distance: normal.dot(a).max(0.0) },
         _ => Face { corners, normal: DVec3::ZERO, distance: f64::INFINITY },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_climb_ends_at_the_summit() {
+        let top = DVec3::new(1.0, 2.0, -2.0) / 3.0;
+        let reached = summit(|n| n.dot(top), DVec3::X, DVec3::X.dot(top), 1.0);
+        assert!(reached.distance(top) < 1e-7, "{reached}"); // the cosine tells no less
+    }
+
+    /// Rounding may tell a rise wherever one goes.
+    #[test]
+    fn a_climb_that_always_rises_ends() {
+        let mut asked = 0;
+        let up = |_: DVec3| {
+            asked += 1;
+            assert!(asked <= 8 * MOST_STEPS, "it goes on");
+            f64::from(asked as u32)
+        };
+        assert!(summit(up, DVec3::Y, 0.0, 0.1).is_normalized());
     }
 }

@@ -308,12 +308,7 @@ impl Reader {
                 let count = from.u32()? as usize;
                 let hashes = from.take(count.checked_mul(8).ok_or(TakeError::damaged("a length is too large"))?)?;
                 let hashes: Vec<u64> = hashes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-                let (log, poses, snapshot) = (from.block()?, from.block()?, from.block()?);
-                match take.add_steps(format, &hashes, log, poses)? {
-                    true => take.add_snapshot(format, snapshot, size)?,
-                    false if snapshot.is_empty() => {}
-                    false => return Err(TakeError::damaged("a snapshot stands where steps are missing")),
-                }
+                take.add_steps(format, &hashes, (from.block()?, from.block()?, from.block()?), size)?;
             }
             NAME => {
                 let take = self.named(&mut from)?;

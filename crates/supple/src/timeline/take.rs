@@ -321,6 +321,23 @@ impl Take {
 
     /// Adds a snapshot as a file holds it; `size` is the number of bodies and joints that it must have.
     pub(super) fn add_snapshot(&mut self, format: Format, bytes: &[u8], size: (usize, usize)) -> Result<(), TakeError> {
+        let (state, last) = self.checked(format, bytes, size, self.end())?;
+        self.last = last;
+        match format {
+            Format::Now => self.begin(bytes.to_vec(), &state),
+            Format::Eight => self.keep(&state),
+        }
+        Ok(())
+    }
+
+    /// A snapshot after `step`, as a file holds it, with nothing wrong.
+    fn checked(
+        &self,
+        format: Format,
+        bytes: &[u8],
+        size: (usize, usize),
+        step: u64,
+    ) -> Result<(State, Input), TakeError> {
         let mut last = Input::default();
         let state = read_snapshot_of(format, bytes, &mut last)?;
         if (state.bodies.len(), state.joints.len()) != size {
@@ -328,14 +345,8 @@ impl Take {
         }
         let mut trace = Trace::default();
         trace.start(self.grid, &state);
-        let strayed = state.strayed().or_else(|| trace.strayed(self.grid));
-        self.check_places(strayed, self.end())?;
-        self.last = last;
-        match format {
-            Format::Now => self.begin(bytes.to_vec(), &state),
-            Format::Eight => self.keep(&state),
-        }
-        Ok(())
+        self.check_places(state.strayed().or_else(|| trace.strayed(self.grid)), step)?;
+        Ok((state, last))
     }
 
     /// Refuses what is farther away than any file may say after `step`.
@@ -346,14 +357,15 @@ impl Take {
         }
     }
 
-    /// Adds steps as a file holds them. All is read once, so that nothing is wrong later. Returns whether a snapshot must follow.
+    /// Adds steps as a file holds them, and the snapshot that follows where they end a stretch; `size` is as in [`Take::add_snapshot`]. All is read once, so
+    /// that nothing is wrong later.
     pub(super) fn add_steps(
         &mut self,
         format: Format,
         hashes: &[u64],
-        log: &[u8],
-        poses: &[u8],
-    ) -> Result<bool, TakeError> {
+        (log, poses, snapshot): (&[u8], &[u8], &[u8]),
+        size: (usize, usize),
+    ) -> Result<(), TakeError> {
         let room = self.stretches.last().map_or(0, |stretch| self.every as usize - stretch.hashes.len());
         if hashes.is_empty() || hashes.len() > room {
             return Err(TakeError::damaged("there are no steps, or more than fit before the next snapshot"));
@@ -376,12 +388,18 @@ impl Take {
         if !inputs.0.is_empty() || !traces.0.is_empty() {
             return Err(TakeError::damaged("the log or the poses are longer than the steps"));
         }
+        let is_full = hashes.len() == room;
+        if is_full {
+            self.checked(format, snapshot, size, end + hashes.len() as u64)?;
+        } else if !snapshot.is_empty() {
+            return Err(TakeError::damaged("a snapshot stands where steps are missing"));
+        }
         (self.last, self.trace) = (last, trace);
         let stretch = growing(&mut self.stretches);
         stretch.hashes.extend_from_slice(hashes);
         stretch.log.extend_from_slice(if format == Format::Now { log } else { &anew });
         stretch.poses.extend_from_slice(poses);
-        Ok(self.is_full())
+        if is_full { self.add_snapshot(format, snapshot, size) } else { Ok(()) }
     }
 }
 

@@ -125,7 +125,7 @@ fn together(model: &Model, input: &Input) -> bool {
 }
 
 /// Whether a step is more than the tree alone can do.
-fn is_general(model: &Model, input: &Input) -> bool {
+pub(crate) fn is_general(model: &Model, input: &Input) -> bool {
     !(model.topology().is_tree() && model.couplings().is_empty() && input.grips.is_empty()) || together(model, input)
 }
 
