@@ -106,18 +106,19 @@ fn every_scheme_of_the_tree_takes_a_setting_or_refuses_it() {
     let Values::Choice(schemes) = scheme.values() else { panic!("tree.scheme") };
     assert!(schemes.len() >= 7);
     let of_tree = || SETTINGS.iter().filter(|setting| setting.owner() == Some("tree") && setting.key != "tree.scheme");
+    // The worm does not last for long in every scheme, and the block flies off in the explicit one unless steps are short.
     let scenes = [
-        ("chain:3", "1/60", "9.81"),
-        ("whip:10", "1", "100"),
-        ("block", "1/60", "9.81"),
-        ("worm", "1/60", "9.81"),
-        ("ring", "1/60", "9.81"),
+        ("chain:3", "1/60", "9.81", 20),
+        ("whip:10", "1", "100", 3),
+        ("block:speed=0.5", "1/2000", "9.81", 60),
+        ("worm", "1/60", "9.81", 4),
+        ("ring", "1/60", "9.81", 20),
     ];
     let (mut idle, mut refused) = (Vec::new(), 0);
     for word in schemes {
         for setting in of_tree() {
             let (mut taken, mut acts) = (0, false);
-            for (name, dt, gravity) in scenes {
+            for (name, dt, gravity, steps) in scenes {
                 let scene = Scene::parse(name).unwrap();
                 let mut input = Input { solver: Solver::default(), ..scene.input.clone() };
                 for (key, text) in [("dt", dt), ("gravity", gravity)] {
@@ -126,7 +127,6 @@ fn every_scheme_of_the_tree_takes_a_setting_or_refuses_it() {
                 }
                 input.flesh = FleshCoupling::Loose; // which every scheme takes
                 assert!(scheme.set(&mut input, Value::Word(word)));
-                let steps = if name == "whip:10" { 3 } else { 20 };
                 let before = outcome(&scene, &input, steps);
                 let is_refused = setting.idle(&scene.model, &input).is_some();
                 let values = setting.get(&input).map_or_else(Vec::new, |now| others(setting, now));
