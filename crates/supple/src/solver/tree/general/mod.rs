@@ -32,19 +32,19 @@ mod touch;
 use crate::contact::Contact;
 use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
-use crate::forces::{self, Derivatives, Force, Stop};
+use crate::forces::{self, Derivatives, Stop};
 use crate::input::{FleshCoupling, Input};
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, turned_inertia};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
-use crate::model::{BodyId, JointId, Model, State};
+use crate::model::{Body, BodyId, BodyState, JointId, Model, State};
 use crate::solver::Mode;
 use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span, StepRule};
 use contacts::Met;
 use glam::DVec3;
-use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System, Weight};
+use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System};
 use touch::Roll;
 
 /// Scratch of the general step.
@@ -70,6 +70,8 @@ pub(super) struct GeneralWork {
     ahead: State,
     /// Whether any force has a tangent that depends on where the drift leads: soft limits and motors.
     bends: bool,
+    /// By joint, what its limits and motors do other than their tangents in (1).
+    bent: Vec<Wrench>,
     /// Where joints act in (1).
     along: Along,
     /// Flesh around the bodies, and momenta with what it gives.
@@ -96,6 +98,7 @@ impl GeneralWork {
             push: vec![[0.0; 6]; bodies],
             trial: model.start(),
             ahead: model.start(),
+            bent: vec![Wrench::ZERO; model.joints().len()],
             bends: model.joints().iter().any(|joint| joint.motor.is_some() || joint.limits.has_law()),
             along: Along::Start,
             flesh: model.flesh().map(|flesh| Box::new(Coupled::new(model, flesh))),
@@ -127,7 +130,7 @@ const MISSING_WITH_FLESH: f64 = 1e-7;
 const UNSETTLED: f64 = 1e-2;
 /// Times that a drift is found, at most, until limits and motors act at its end as it took them to.
 const LOOKS: u32 = 4;
-/// Tangents that differ by no more than this share are the same.
+/// Tangents are the same when what they differ by moves a body by no more in a part, as a share of the model's size or an angle.
 const SAME_TANGENT: f64 = 1e-6;
 /// Halvings of a step of bones and flesh.
 const SHORTER: u32 = 12;
@@ -139,6 +142,8 @@ const ENERGY_SLACK: f64 = 2e-4;
 
 /// Halvings that may be spent on contacts that are far from settled.
 const HALVINGS_FOR_CONTACTS: u32 = 1;
+/// Halvings that may be spent on energy that comes of contacts that are not settled, and of limits that the drift would find reached and left by turns.
+const HALVINGS_FOR_UNSETTLED: u32 = 2;
 /// Halvings that may be spent on a loss of energy: a motion that opens joints at its start must lose some.
 const HALVINGS_FOR_LOSS: u32 = 3;
 
@@ -263,6 +268,9 @@ impl GeneralWork {
             body.velocity = to_twist(v);
         }
         self.check_energy(part, halvings, kinetic, state)?;
+        if report.unconverged > 0 && halvings > MAX_HALVINGS - HALVINGS_FOR_UNSETTLED {
+            self.check_unsettled(part, state)?;
+        }
         if let (Some(coupled), Some(flesh)) = (&self.flesh, model.flesh()) {
             coupled.implicit.commit(flesh, state);
             report.note_flesh(coupled.implicit.settled);
@@ -287,30 +295,28 @@ impl GeneralWork {
     /// and left in the next, for ever.
     fn are_tangents_true(&mut self, part: &Part<'_>, state: &State) -> bool {
         self.look_ahead(state);
-        let (h, mut kept, mut is_true) = (part.h, self.forces.iter(), true);
-        forces::collect(part.model, part.input, &self.ahead, h, Derivatives::Symmetric, |acting| {
+        let GeneralWork { system, forces, ahead, bent, flesh, .. } = self;
+        let (h, is_whole) = (part.h, flesh.is_some());
+        bent.fill(Wrench::ZERO);
+        for kept in forces.iter() {
+            if let Some(id) = kept.stop_or_motor() {
+                bent[id.index()] += -kept.first(&system.v, h)[0];
+            }
+        }
+        forces::collect(part.model, part.input, ahead, h, Derivatives::Symmetric, |acting| {
             if part.is_held(acting.a.index()) {
                 return;
             }
-            let Some(kept) = kept.next() else {
-                is_true = false;
-                return;
-            };
-            is_true &= (kept.a, kept.b) == (acting.a, acting.b)
-                && match (&kept.force, acting.force) {
-                    (Force::Along(then), Force::Along(now)) => {
-                        let off = (then.force - now.force).abs() + (then.stiffness - now.stiffness).abs();
-                        (then.a, then.b) == (now.a, now.b)
-                            && off <= SAME_TANGENT * (now.force.abs() + now.stiffness.abs())
-                    }
-                    (Force::Turning(then), Force::Turning(now)) => {
-                        (then.torque - now.torque).length() <= SAME_TANGENT * now.torque.length()
-                    }
-                    (Force::Anchored(_), Force::Anchored(_)) => true, // springs that have no other tangent
-                    _ => false,
-                };
+            let now = Kept::new(part, state, &acting, is_whole);
+            if let Some(id) = now.stop_or_motor() {
+                bent[id.index()] += now.first(&system.v, h)[0];
+            }
         });
-        is_true && kept.next().is_none()
+        let would_move = |body: BodyId, off: &Wrench| system.moved_by(part, state, body, off);
+        part.model.joints().iter().zip(bent.iter()).all(|(joint, off)| {
+            let most = joint.parent.map_or(0.0, |b| would_move(b, off)).max(would_move(joint.child, off));
+            most <= SAME_TANGENT
+        })
     }
 
     /// Keeps forces anew, with the tangents of limits and motors where the drift leads.
@@ -594,6 +600,31 @@ impl GeneralWork {
         Ok(())
     }
 
+    /// Fails when an unsettled part has gained energy. The work of forces is then not that of their laws, so that
+    /// [`check_energy`](Self::check_energy) does not see it: energies themselves are compared. What moves targets and obstacles may give some besides: such
+    /// parts are halved in vain, at most [`HALVINGS_FOR_UNSETTLED`] times.
+    fn check_unsettled(&self, part: &Part<'_>, state: &State) -> Result<(), Failure> {
+        let &Part { model, input, h, reach, .. } = part;
+        if self.flesh.is_some() || !input.grips.is_empty() {
+            return Ok(());
+        }
+        let height = |state: &State| -> f64 {
+            let weight = |(body, s): (&Body, &BodyState)| -body.mass * input.gravity.dot(s.position);
+            model.bodies().iter().zip(&state.bodies).map(weight).sum()
+        };
+        let energy = |state: &State| {
+            measure::kinetic_energy(model, state) + height(state) + forces::spring_energy(model, input, state)
+        };
+        let given = input.wrenches.iter().map(|(id, wrench)| h * wrench.power(to_twist(&self.system.v[id.index()])));
+        let (before, after) = (energy(&self.start), energy(state));
+        let stake = model.mass() * input.gravity.length() * reach;
+        let gain = after - before - given.sum::<f64>();
+        if gain > ENERGY_SLACK * stake.max(measure::kinetic_energy(model, &self.start)) {
+            return Err(Failure::Energy(fastest(model, state)));
+        }
+        Ok(())
+    }
+
     /// The joint that the trial poses leave farthest open.
     fn widest(&self, model: &Model) -> Failure {
         let mut widest = (0.0, JointId(0));
@@ -613,13 +644,9 @@ fn weigh(part: &Part<'_>, state: &State, is_whole: bool, kept: &mut Vec<Kept>) -
     kept.clear();
     let &Part { model, input, h, .. } = part;
     forces::collect(model, input, state, h, Derivatives::Symmetric, |acting| {
-        if part.is_held(acting.a.index()) {
-            return;
+        if !part.is_held(acting.a.index()) {
+            kept.push(Kept::new(part, state, &acting, is_whole));
         }
-        let softness = |body: BodyId| system::softness(model, state, body, acting.force);
-        let [a, b] = [softness(acting.a)[0], acting.b.map_or(0.0, |b| softness(b)[1])];
-        let weight = if is_whole { Weight::Whole } else { Weight::of(acting.force, a + b, h) };
-        kept.push(Kept { a: acting.a, b: acting.b, force: *acting.force, weight });
     })
 }
 

@@ -3,6 +3,7 @@
 use super::system::{Part, System};
 use super::{LARGEST_TURN, TOLERANCE};
 use crate::input::FleshCoupling;
+use crate::maths::Wrench;
 use crate::maths::block::{Vector, add_scaled, to_twist};
 use crate::model::{BodyId, State};
 use crate::step::{Failure, Report};
@@ -335,12 +336,18 @@ impl System {
     /// The largest momentum in `x`, as the part of the model's size or the angle by which it would take its body off.
     pub(super) fn largest_momentum(&self, part: &Part<'_>, state: &State) -> f64 {
         let mut largest = 0.0f64;
-        for ((x, (per_mass, per_inertia)), s) in self.x.iter().zip(&self.lightness).zip(&state.bodies) {
-            let missing = to_twist(x);
-            let turn = *per_inertia * (s.orientation.conjugate() * missing.angular);
-            let size = part.h * (missing.linear.length() * per_mass / part.reach).max(turn.length());
+        for (i, x) in self.x[..self.bodies].iter().enumerate() {
+            let x = to_twist(x);
+            let size = self.moved_by(part, state, BodyId(i as u32), &Wrench::new(x.linear, x.angular));
             largest = if size.is_nan() { f64::NAN } else { largest.max(size) };
         }
         largest
+    }
+
+    /// By how much an impulse moves a body that is free, in h: a share of the model's size, or an angle.
+    pub(super) fn moved_by(&self, part: &Part<'_>, state: &State, body: BodyId, impulse: &Wrench) -> f64 {
+        let ((per_mass, per_inertia), s) = (self.lightness[body.index()], &state.bodies[body.index()]);
+        let turn = per_inertia * (s.orientation.conjugate() * impulse.torque);
+        part.h * (impulse.force.length() * per_mass / part.reach).max(turn.length())
     }
 }

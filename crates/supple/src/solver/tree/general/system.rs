@@ -4,7 +4,7 @@ use super::discs::Discs;
 use super::touch::Touch;
 use crate::contact::{Contact, Other};
 use crate::flesh::couple::Coupled;
-use crate::forces::{Force, PairBlock, Stop};
+use crate::forces::{Acting, Force, PairBlock, Source, Stop};
 use crate::input::{Grip, Input};
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::lanes::Instructions;
@@ -133,7 +133,7 @@ pub(super) enum Weight {
 
 impl Weight {
     /// `softness` is the velocity that a unit impulse along the force causes: with k, c the spring turns by `√(k softness) h` in h.
-    pub(super) fn of(force: &Force, softness: f64, h: f64) -> Weight {
+    fn of(force: &Force, softness: f64, h: f64) -> Weight {
         let (k, c) = match force {
             Force::Along(f) => (f.stiffness, f.damping),
             Force::Turning(f) => (largest(&f.stiffness), f.damping),
@@ -164,7 +164,7 @@ fn largest(m: &DMat3) -> f64 {
 }
 
 /// The velocity that a unit impulse of `force` causes at its point of `body`, as side a and as side b: `J M⁻¹ Jᵀ`, at most.
-pub(super) fn softness(model: &Model, state: &State, id: BodyId, force: &Force) -> [f64; 2] {
+fn softness(model: &Model, state: &State, id: BodyId, force: &Force) -> [f64; 2] {
     let (body, s) = (model.body(id), &state.bodies[id.index()]);
     let light = |v: DVec3| v.dot(turned_inertia(s.orientation, body.inertia).inverse() * v);
     let row = |t: Twist| t.linear.length_squared() / body.mass + light(t.angular);
@@ -184,6 +184,7 @@ pub(super) fn softness(model: &Model, state: &State, id: BodyId, force: &Force) 
 /// A force of the step.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
+    pub(super) source: Source,
     pub(super) a: BodyId,
     pub(super) b: Option<BodyId>,
     pub(super) force: Force,
@@ -191,6 +192,23 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// A force of a part, with its weight (3).
+    pub(super) fn new(part: &Part<'_>, state: &State, acting: &Acting<'_>, is_whole: bool) -> Kept {
+        let &Acting { source, a, b, force } = acting;
+        let softness = |body: BodyId| softness(part.model, state, body, force);
+        let softness = softness(a)[0] + b.map_or(0.0, |b| softness(b)[1]);
+        let weight = if is_whole { Weight::Whole } else { Weight::of(force, softness, part.h) };
+        Kept { source, a, b, force: *force, weight }
+    }
+
+    /// The joint whose limit or motor it is.
+    pub(super) fn stop_or_motor(&self) -> Option<JointId> {
+        match self.source {
+            Source::Limit(id) | Source::Motor(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// `½h (θ h K + D)`: what the force adds to A, θ the place in the drift where it is evaluated; twice that where it acts in the first half alone.
     fn block(&self, h: f64, place: f64) -> PairBlock {
         let share = self.weight.share() * h;
