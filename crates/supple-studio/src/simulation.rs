@@ -42,7 +42,7 @@ use supple::timeline::Playback;
 use supple::timeline::file::{self, TakeFile};
 use supple::tone::Play;
 use supple::{
-    BodyId, Drag, Fork, Input, JointInput, Model, Moment, Pose, Quality, Reduced, Report, Run, Scene, Solver,
+    BodyId, Drag, Fork, Grade, Input, JointInput, Model, Moment, Pose, Quality, Reduced, Report, Run, Scene, Solver,
     StepError, TakeError, Target, Timeline, Tones, Twist, Watch, Work, measure, step,
 };
 use supple_assets::doctor::Diagnosis;
@@ -715,7 +715,11 @@ impl Simulation {
     fn tell_quality(&mut self) {
         let quality = self.stage.quality();
         if let Some(reason) = quality.reasons.into_iter().find(|reason| self.stage.told.insert(reason.about)) {
-            self.tell("warning", format!("The run is {}: {}.", quality.grade.word(), reason.text));
+            let words = match quality.grade {
+                Grade::Failed => "What you see is not to be trusted",
+                _ => "What you see is not quite exact",
+            };
+            self.tell("warning", format!("{words}: {}.", reason.text));
         }
     }
 
@@ -1258,7 +1262,11 @@ impl Stage {
         self.hold();
         let pullers = self.pullers();
         let pinned = self.now.input.drags.iter().zip(pullers).filter(|(_, puller)| *puller == Puller::Pin);
-        let pins = pinned.map(|(drag, _)| (drag.body.0, drag.target, None)).chain(self.gripped_pins());
+        // Where a pin still leads is noted beside its grip, and is what counts.
+        let gripped: Vec<_> = self.gripped_pins().collect();
+        let turn_of = |body| gripped.iter().find(|(other, ..)| *other == body).and_then(|(_, _, turn)| *turn);
+        let noted = pinned.map(|(drag, _)| (drag.body.0, drag.target, turn_of(drag.body.0)));
+        let pins = gripped.iter().copied().chain(noted);
         let of_level = |pins: &BTreeMap<u32, Pin>, body| pins.get(&body).map_or(LevelTold::Primary, |pin| pin.level);
         let held = pins.map(|(body, at, turn)| (body, Pin { at, turn, level: of_level(&self.pins, body) }));
         self.pins = held.chain(self.directed_pins()).collect();
@@ -1646,6 +1654,7 @@ impl Stage {
         let puller = |(k, drag): (usize, &Drag)| match scripted.get(k) {
             Some(script) if script.body == drag.body && script.stiffness == drag.stiffness => Puller::Scene,
             _ if drag.stiffness == pin.stiffness && drag.damping == pin.damping => Puller::Pin,
+            _ if posing::is_note_of_pin(drag) => Puller::Pin,
             _ => Puller::Person,
         };
         self.now.input.drags.iter().enumerate().map(puller).collect()

@@ -480,3 +480,38 @@ async fn a_journal_whose_folder_is_removed_is_written_again() {
     assert_eq!(find_unfinished(&folder).await.unfinished().len(), 1);
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pin_that_leads_is_found_again_with_the_place_it_leads_to() {
+    let address = start("robot");
+    let (mut client, _) = paused(&address, 0).await;
+    seek(&mut client, 0, 0).await;
+    let scene = Scene::parse("robot").unwrap();
+    let hand = scene.model.find_body("left_hand").unwrap();
+    client.say(json!({"type": "pin", "body": hand.0, "on": true, "turn": true})).await;
+    client.say(json!({"type": "step", "count": 2})).await;
+    let start = client.frame_where(|frame| frame.step() == 2).await.step();
+    // Farther than it is led in the steps that follow.
+    let place = (scene.state.bodies[hand.index()].position + supple::glam::DVec3::new(0.2, 0.3, 0.2)).to_array();
+    client.say(json!({"type": "pin", "body": hand.0, "on": true, "at": place})).await;
+    client.say(json!({"type": "step", "count": 6})).await;
+    client.frame_where(|frame| frame.step() == start + 6).await;
+    let of = |take: u32, step: u32| {
+        let address = address.clone();
+        async move {
+            let mut client = Client::connect(&address).await;
+            seek(&mut client, take, step).await;
+            let status = Client::connect(&address).await.told("status").await;
+            (status["pins"].clone(), status["pin_places"][0].clone(), status["pin_turns"].clone())
+        }
+    };
+    let take = saved(&address).await.current as u32;
+    let led = of(take, start + 3).await;
+    assert_eq!(led, (json!([hand.0]), json!(place), json!([true])));
+    assert_ne!(of(take, start).await.1, json!(place), "before it was moved it is where it was");
+    // What goes on from there is the same to the last bit.
+    let other = of(take, start + 6).await;
+    assert_eq!(other.1, json!(place));
+    let file = saved(&address).await;
+    assert_done_again(&file);
+}

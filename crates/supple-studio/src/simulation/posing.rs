@@ -101,8 +101,13 @@ impl Stage {
             for (&body, pin) in &self.pins {
                 let here = self.now.state.bodies[body as usize].position;
                 let way = pin.at - here;
-                let target = if way.length() <= most { pin.at } else { here + way.clamp_length_max(most) };
-                input.grips.push(Grip { body: BodyId(body), point: DVec3::ZERO, target, rotation: pin.turn });
+                let body = BodyId(body);
+                let leads = way.length() > most;
+                let target = if leads { here + way.clamp_length_max(most) } else { pin.at };
+                input.grips.push(Grip { body, point: DVec3::ZERO, target, rotation: pin.turn });
+                if leads {
+                    input.drags.push(note_of_pin(body, pin.at));
+                }
             }
             input.drags.extend(self.drags.values().copied());
         } else {
@@ -158,6 +163,16 @@ impl Stage {
         let is_pin = move |g: &&Grip| g.point == DVec3::ZERO && (!posing || g.rotation.is_none());
         by_hand.filter(is_pin).map(|g| (g.body.0, g.target, g.rotation))
     }
+}
+
+/// Where a pin leads its body in the end, kept with the step: a pull without force.
+fn note_of_pin(body: BodyId, target: DVec3) -> Drag {
+    Drag { body, point: DVec3::ZERO, target, target_velocity: DVec3::ZERO, stiffness: 0.0, damping: 0.0 }
+}
+
+/// Whether a recorded pull is the note of a pin.
+pub(super) fn is_note_of_pin(drag: &Drag) -> bool {
+    drag.stiffness == 0.0 && drag.damping == 0.0
 }
 
 /// A rotation that a client sent, x, y, z, w.

@@ -66,6 +66,8 @@ const element = <T extends HTMLElement>(id: string) => document.getElementById(i
 
 export class Gallery {
   private shownScenes = 0;
+  /** The run waits behind the start page. */
+  private waits = false;
   private recents: Start["recent"] = [];
   private tour: { tasks: Task[]; at: number; begun: number; opens: string | null } | null = null;
 
@@ -96,6 +98,9 @@ export class Gallery {
 
   show(on: boolean): void {
     element("gallery").hidden = !on;
+    document.body.classList.toggle("starting", on);
+    if (!on && this.waits) this.events.send({ type: "play" });
+    this.waits = false;
     element("gallery-button").setAttribute("aria-expanded", String(on));
     if (on) {
       this.setScene();
@@ -112,7 +117,8 @@ export class Gallery {
     this.shownScenes = scenes.length;
     element("gallery-scenes").replaceChildren(
       ...scenes.map(({ name, summary }) => {
-        const made = card(name, summary, () => this.open(name));
+        // Where it comes from is for the papers' readers: docs/papers.md.
+        const made = card(name.replaceAll("_", " "), summary.replace(/ *\[[^\]]*\]/g, ""), () => this.open(name));
         const picture = document.createElement("div");
         picture.className = "moving";
         picture.style.backgroundImage = `url("gallery/${name}.jpg")`;
@@ -154,6 +160,10 @@ export class Gallery {
 
   /** Once a frame: whether the task at hand is done. */
   tick(): void {
+    if (!element("gallery").hidden && !this.waits && this.events.frame() && this.events.status()?.playing) {
+      this.waits = true;
+      this.events.send({ type: "pause" });
+    }
     const { tour } = this;
     if (!tour) return;
     if (tour.opens !== null) {

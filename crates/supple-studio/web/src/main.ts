@@ -194,6 +194,7 @@ const things: Things = new Things(canvas, stage, {
   chosen: () => panel.chosen,
   clip: () => status?.tones.clip?.name ?? null,
   box: () => boxNow(null),
+  show: (box) => (coming = box),
   hit: (ray) => figure?.pick(ray)?.point ?? null,
 });
 
@@ -234,7 +235,10 @@ const sheet: Sheet = new Sheet(stage, {
 });
 
 const gallery: Gallery = new Gallery({
-  send: (message) => link.send(message),
+  send(message) {
+    if ("type" in message && message.type === "pause") waits = false;
+    link.send(message);
+  },
   scene: () => scene,
   status: () => status,
   frame: () => latest,
@@ -425,6 +429,7 @@ function setScene(message: SceneMessage): void {
   panel.setScene(message);
   states.setScene(message);
   things.setScene(message);
+  if (furnished) stage.spread(figure.startBox().union(things.whole()));
   gallery.setScene();
   timeline.setScene(message);
   sheet.setScene(message);
@@ -463,14 +468,22 @@ async function dressGuests(message: SceneMessage): Promise<void> {
   guests = drawn;
   for (const guest of guests) stage.scene.add(guest.group);
   applyLayers();
-  // Who comes in is seen, unless one looks at a limb.
-  if (!more || !latest || !figure || panel.chosen !== null) return;
-  stage.frame(boxNow(null), false);
+  if (more && latest && figure) see(boxNow(null));
+}
+
+/** What came in, until there is a frame to tell where the character is. */
+let coming: THREE.Box3 | null = null;
+
+/** What comes in is seen, and casts its shadow. */
+function see(box: THREE.Box3): void {
+  stage.spread(box.clone().union(things.whole()));
+  if (!stage.sees(box)) stage.frame(box);
 }
 
 /** Camera, light and ground for what there is to see. */
 function fit(): void {
   if (!scene || !figure || !obstacles) return;
+  roamed.makeEmpty();
   const box = figure.startBox();
   if (flesh) box.union(flesh.startBox());
   // What the artist made fills the picture, not the shapes in it.
@@ -595,7 +608,37 @@ function boxNow(body: number | null): THREE.Box3 {
 function frameChosen(): void {
   if (!figure || !latest) return;
   const box = boxNow(panel.chosen);
-  stage.frame(box.isEmpty() ? boxNow(null) : box, panel.chosen !== null && !box.isEmpty());
+  if (panel.chosen === null || box.isEmpty()) return stage.frame(boxNow(null));
+  const limb = new Set(panel.limb());
+  const ray = new THREE.Raycaster();
+  stage.frameLimb(box, (from, target) => {
+    ray.set(from, target.clone().sub(from).normalize());
+    const hit = figure!.pick(ray);
+    return hit === null || limb.has(hit.body) || hit.point.distanceTo(from) > target.distanceTo(from);
+  });
+}
+
+/** All places of the character since the camera was last sent somewhere: what swings to and fro is framed once. */
+const roamed = new THREE.Box3();
+/** The time between two looks at whether the character is in the picture [ms], and how large a part of it it fills then. */
+const [LOOKS_EVERY, ROAMING_ROOM] = [100, 0.75];
+const looked = { at: 0, step: -1 };
+/** What leaves the picture by itself is framed again, unless a hand holds it or has turned the camera. */
+function keepInPicture(): void {
+  if (coming) {
+    see(coming.union(boxNow(null)));
+    coming = null;
+  }
+  const now = performance.now();
+  if (loading || latest!.step === looked.step || now < looked.at + LOOKS_EVERY) return;
+  if (pull.active || keyPull || stage.glides || stage.byHand || (following && panel.chosen !== null)) return;
+  Object.assign(looked, { at: now, step: latest!.step });
+  const box = boxNow(null);
+  if (box.isEmpty() || stage.sees(box)) return;
+  const size = (of: THREE.Box3) => of.getSize(new THREE.Vector3()).length();
+  roamed.union(box);
+  if (size(roamed) > 2 * size(box)) roamed.copy(box);
+  stage.frame(roamed, ROAMING_ROOM);
 }
 
 /** Whether the camera goes along: with what is chosen, or the first body. A scene that is steered begins so. */
@@ -755,6 +798,7 @@ function tick(): void {
     fresh = false;
     show(latest);
   }
+  if (latest && figure) keepInPicture();
   takes.tick();
   states.tick();
   direct.tick();
@@ -910,6 +954,14 @@ window.supple = {
   },
   /** What the drawn characters beside the scene's own measure. */
   guests: () => guests.map((guest) => ({ ...guest.measure(), meshes: guest.meshes.length })),
+  /** Whether the camera is on its way. */
+  get glides() {
+    return stage.glides;
+  },
+  /** Whether all of the character is in the picture. */
+  get inPicture() {
+    return latest !== null && stage.sees(boxNow(null));
+  },
   /** Where the camera is, where it looks and what it sees. */
   get camera() {
     const { position, fov, aspect, near, far } = stage.camera;

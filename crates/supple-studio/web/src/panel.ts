@@ -404,6 +404,7 @@ export class Panel {
   private showJoint(): void {
     const index = this.jointOf(this.chosen);
     element("joint-controls").hidden = index < 0;
+    element("joint-fold").hidden = this.chosen === null || (index < 0 && !this.boneOf(this.chosen));
     element("body-hint").hidden = this.chosen !== null;
     if (index < 0 || !this.scene) return;
     input("keep").checked = this.instruments.isKept(index);

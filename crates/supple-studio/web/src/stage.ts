@@ -30,6 +30,11 @@ export type View = keyof typeof VIEWS;
 const [ROOM, LIMB_ROOM] = [0.9, 0.5];
 /** And what moves about by itself, as built-in scenes do. */
 export const MOVING_ROOM = 0.7;
+/** A limb is seen from no nearer than so many times the size of the character, and from this far to either side of where one looks from when something is in the way [rad]. */
+const LIMB_DISTANCE = 1.4;
+const AROUND = [0, 0.5, -0.5, 1, -1, 1.6, -1.6, 2.3, -2.3, Math.PI];
+/** The shadow reaches so many sizes of the character at most. */
+const MOST_SHADOW = 6;
 /** How long the camera takes to where it is sent [ms]; no time when less motion is asked for. */
 const WAY = 350;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
@@ -60,6 +65,8 @@ export class Stage {
   private ground = 0;
   /** Which way the character looks, level. */
   private front = new THREE.Vector3(0, 0, 1);
+  /** Whether a hand turned or moved the camera since it was last sent somewhere. */
+  byHand = false;
   /** The way of the camera, while it is on one. */
   private way: { since: number; from: Place; to: Place } | null = null;
   /** Pixels of the picture to one of the screen while it moves; whether it has no more than those now; and what tells whether they are too many. */
@@ -97,7 +104,10 @@ export class Stage {
 
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.enableDamping = false;
-    this.controls.addEventListener("start", () => (this.way = null));
+    this.controls.addEventListener("start", () => {
+      this.way = null;
+      this.byHand = true;
+    });
     this.controls.addEventListener("change", () => {
       this.stayAbove();
       this.dirty = true;
@@ -209,6 +219,7 @@ export class Stage {
     (uniforms.centre!.value as THREE.Vector3).copy(this.grid.position);
 
     this.way = null;
+    this.byHand = false;
     this.place(this.placeFor(view, box, points, room));
     this.light(centre, view);
   }
@@ -224,9 +235,28 @@ export class Stage {
     this.rim.position.copy(centre).addScaledVector(from(2.5, 0.5), radius * 6);
     this.rim.target.position.copy(centre);
     this.scene.environmentRotation.set(0, turn, 0);
-    const reach = radius * 2;
+    this.castWithin(radius * 2);
+  }
+
+  /** Whether the camera is on its way. */
+  get glides(): boolean {
+    return this.way !== null;
+  }
+
+  /** What lies in this box casts its shadow too. */
+  spread(box: THREE.Box3): void {
+    const { target } = this.sun;
+    const far = cornersOf(box).reduce((most, corner) => Math.max(most, corner.distanceTo(target.position)), 0);
+    this.castWithin(Math.min(Math.max(1.05 * far, 2 * this.radius), MOST_SHADOW * this.radius));
+    this.touch();
+  }
+
+  /** Shadows of what is this near to where the sun looks. */
+  private castWithin(reach: number): void {
+    const { radius } = this;
     const { shadow } = this.sun;
-    Object.assign(shadow.camera, { left: -reach, right: reach, top: reach, bottom: -reach, near: radius, far: radius * 12 });
+    const distance = this.sun.position.distanceTo(this.sun.target.position);
+    Object.assign(shadow.camera, { left: -reach, right: reach, top: reach, bottom: -reach, near: Math.min(radius, distance - reach), far: distance + Math.max(reach, 6 * radius) });
     shadow.camera.updateProjectionMatrix();
     // A surface is looked up this far before itself: a few pixels of the shadow, so that it does not shade itself in stripes.
     shadow.normalBias = (5 * 2 * reach) / SHADOW_PIXELS;
@@ -279,18 +309,38 @@ export class Stage {
     this.send(this.placeFor(view, box, cornersOf(box)));
   }
 
-  /** Sees a box whole, from where one looks now. A limb is seen with what is around it. */
-  frame(box: THREE.Box3, limb: boolean): void {
+  /** Sees a box whole, from where one looks now. */
+  frame(box: THREE.Box3, room = ROOM): void {
     if (!(box.getSize(new THREE.Vector3()).length() > 0)) return; // there is nothing to be seen
     const way = this.camera.position.clone().sub(this.controls.target).normalize();
-    const to = this.placeAlong(way, box.getCenter(new THREE.Vector3()), cornersOf(box), limb ? LIMB_ROOM : ROOM);
-    // A finger does not fill the picture: one sees where it belongs.
-    const nearest = limb ? 0.8 * this.radius : 0;
-    if (to.position.distanceTo(to.target) < nearest) to.position.copy(to.target).addScaledVector(way, nearest);
-    this.send(to);
+    this.send(this.placeAlong(way, box.getCenter(new THREE.Vector3()), cornersOf(box), room));
+  }
+
+  /** Sees a limb, with what is around it: from where one looks now, or from a little aside, where it can be `seen` from a place. */
+  frameLimb(box: THREE.Box3, seen: (from: THREE.Vector3, target: THREE.Vector3) => boolean): void {
+    const way = this.camera.position.clone().sub(this.controls.target).normalize();
+    const places = AROUND.map((turn) => {
+      const turned = way.clone().applyAxisAngle(new THREE.Vector3(0, 1, 0), turn);
+      const to = this.placeAlong(turned, box.getCenter(new THREE.Vector3()), cornersOf(box), LIMB_ROOM);
+      // A finger does not fill the picture: one sees where it belongs.
+      const nearest = LIMB_DISTANCE * this.radius;
+      if (to.position.distanceTo(to.target) < nearest) to.position.copy(to.target).addScaledVector(turned, nearest);
+      return to;
+    });
+    this.send(places.find(({ position, target }) => seen(position, target)) ?? places[0]!);
+  }
+
+  /** Whether all of a box is in the picture. */
+  sees(box: THREE.Box3): boolean {
+    this.camera.updateMatrixWorld();
+    return cornersOf(box).every((corner) => {
+      const { x, y, z } = corner.project(this.camera);
+      return Math.abs(x) <= 1 && Math.abs(y) <= 1 && z <= 1;
+    });
   }
 
   private send(to: Place): void {
+    this.byHand = false;
     if (stillness.matches) return this.place(to);
     this.way = { since: performance.now(), from: { target: this.controls.target.clone(), position: this.camera.position.clone() }, to };
   }
@@ -325,6 +375,7 @@ export class Stage {
   /** Turns the camera about its target, by angles in radians, and scales its distance. */
   turn(aside: number, up: number, distance: number): void {
     this.way = null;
+    this.byHand = true;
     const offset = this.camera.position.clone().sub(this.controls.target);
     const sphere = new THREE.Spherical().setFromVector3(offset);
     sphere.theta += aside;

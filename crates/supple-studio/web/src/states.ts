@@ -13,13 +13,22 @@ export interface StatesEvents {
 
 type State = "posed" | "follow" | "loose" | "limp" | "scene";
 
-/** What each state means, as it is told below the buttons. */
-const MEANS: Record<State, string> = {
-  posed: "It holds its pose. Springs carry it.",
-  follow: "It follows its clip. Springs carry it.",
-  loose: "A ragdoll with some life in it. Nothing carries it.",
-  limp: "A ragdoll without any strength. Nothing carries it.",
-  scene: "It moves as its scene does.",
+/** What each state means, as it is told below the buttons: of the whole character, and of a limb. */
+const MEANS: Record<State, [string, string]> = {
+  posed: ["It holds its pose. Springs carry it.", "It holds its pose."],
+  follow: ["It follows its clip. Springs carry it.", "It follows the clip."],
+  loose: ["A ragdoll with some life in it. Nothing carries it.", "It hangs loose, with some life in it."],
+  limp: ["A ragdoll without any strength. Nothing carries it.", "It hangs limp, without any strength."],
+  scene: ["It moves as its scene does.", "It moves as its scene does."],
+};
+/** And while it changes. */
+const CHANGES: Record<string, string> = {
+  posed: "It is carried into its pose",
+  start: "It is carried back to its first pose",
+  follow: "It is carried to its clip",
+  loose: "It is being let go",
+  limp: "It is being let go",
+  scene: "It is carried back to what its scene does",
 };
 /** How fast it is let go, and carried back, unless told otherwise [s]. */
 const LET_GO = 0.1;
@@ -34,6 +43,8 @@ export class States {
   private scene: SceneMessage | null = null;
   private status: StatusMessage | null = null;
   private shownMarks = "";
+  /** The step that the words are of. */
+  private toldStep = -1;
   /** Whose clips the menu lists. */
   private listed = "";
   private readonly buttons = [...document.querySelectorAll<HTMLButtonElement>("[data-state]")];
@@ -116,6 +127,10 @@ export class States {
     return (this.scene?.bones.length ?? 0) > 0 || this.figure() > 0;
   }
 
+  private firstState(): string {
+    return this.isCharacter() ? "Posed" : "Scene";
+  }
+
   /** The bodies that the buttons mean; none: all. */
   private bodies(): number[] {
     const chosen = this.events.chosen();
@@ -196,15 +211,16 @@ export class States {
     element("state-whose").hidden = chosen === null;
     const state = this.now();
     for (const button of this.buttons) {
+      // What is no character of a file is given back to the script of its scene.
+      if (button.dataset.state === "posed" && button.textContent !== this.firstState()) {
+        button.textContent = this.firstState();
+        button.title = this.isCharacter() ? "Holds the pose it is in" : "As its scene moves it";
+      }
       const own = button.dataset.state === "posed" ? state === "posed" || state === "scene" : button.dataset.state === state;
       button.setAttribute("aria-pressed", String(own));
       if (button.dataset.state === "follow") button.disabled = !clip && this.clips().length === 0;
     }
-    const carried = Math.round(100 * tones.carried);
-    const told = state === "scene" && this.isCharacter() ? "posed" : state;
-    const words = told === null ? "Its limbs are in different states." : MEANS[told];
-    const share = carried > 0 && carried < 100 ? ` ${carried} % of it is carried.` : "";
-    element("state-words").textContent = words + share;
+    this.tell();
     element("state-start").hidden = !this.isCharacter();
     element<HTMLSelectElement>("clip").value = clip?.name ?? "";
     input("clip-again").disabled = input("clip-speed").disabled = clip === null;
@@ -212,6 +228,39 @@ export class States {
     if (document.activeElement !== input("clip-speed")) input("clip-speed").value = String(clip?.speed ?? 1);
     input("hits").checked = tones.hits !== null;
     this.showMarks(status.marks);
+  }
+
+  /** What is true of what the buttons mean, at the present step. */
+  private tell(): void {
+    const { status, scene } = this;
+    if (!status || !scene) return;
+    const words = this.changing() ?? this.still();
+    if (element("state-words").textContent !== words) element("state-words").textContent = words;
+  }
+
+  private still(): string {
+    const state = this.now();
+    const told = state === "scene" && this.isCharacter() ? "posed" : state;
+    const meant = this.bodies();
+    const limb = meant.length > 0 && meant.length < this.own().length;
+    const words = told === null ? "Its limbs are in different states." : MEANS[told][limb ? 1 : 0];
+    // Of several characters it is not told whose mass is carried.
+    const carried = this.scene!.guests.length ? 100 : Math.round(100 * this.status!.tones.carried);
+    return (limb || told === null) && carried < 100 ? `${words} ${carried} % of the character is carried.` : words;
+  }
+
+  /** The words for a change that is under way, from its mark. */
+  private changing(): string | null {
+    const frame = this.events.frame();
+    if (!frame) return null;
+    const meant = this.bodies();
+    const concerns = (bodies: number[] | undefined) => !bodies?.length || meant.length === 0 || bodies.some((body) => meant.includes(body));
+    const mark = this.status!.marks.findLast(({ step, what }) => step <= frame.step && what?.mark === "state" && concerns(what.bodies));
+    if (!mark || mark.what?.mark !== "state") return null;
+    const left = mark.what.blend - (frame.step - mark.step) * this.status!.settings.dt;
+    if (left <= 1e-9 || frame.step === 0) return null;
+    const words = CHANGES[mark.what.state] ?? "It changes";
+    return left < 0.1 ? `${words}.` : `${words}: ${left.toFixed(1)} s to go.`;
   }
 
   /** Marks beside the slider of time, where its thumb stands at their step. */
@@ -244,6 +293,11 @@ export class States {
 
   /** The slider of time grew. */
   tick(): void {
+    const step = this.events.frame()?.step ?? -1;
+    if (step !== this.toldStep) {
+      this.toldStep = step;
+      this.tell();
+    }
     if (this.status?.marks.length) this.showMarks(this.status.marks);
   }
 }

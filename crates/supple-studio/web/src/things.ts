@@ -12,6 +12,8 @@ export interface ThingsEvents {
   frame(): MovingFrame | null;
   /** Where the character is now. */
   box(): THREE.Box3;
+  /** What is in this box is to be seen. */
+  show(box: THREE.Box3): void;
   /** Where a ray meets a body. */
   hit(ray: THREE.Raycaster): THREE.Vector3 | null;
   chosen(): number | null;
@@ -69,7 +71,11 @@ export class Things {
     }
     element("remove-thing").addEventListener("click", () => this.remove());
     element("cannon").addEventListener("click", () => this.aim(!this.aiming));
-    element("place-thing").addEventListener("click", () => this.place(!this.placing));
+    element("place-thing").addEventListener("click", () => {
+      this.place(!this.placing);
+      const thing = this.meant();
+      if (thing && this.placing) this.events.show(this.boxOf(thing));
+    });
     element("hold-thing").addEventListener("click", () => this.hold());
     this.list.addEventListener("change", () => this.show());
     input("turn-thing").addEventListener("change", () => this.place(this.placing));
@@ -122,11 +128,27 @@ export class Things {
     this.list.value = added.at(-1)?.name ?? kept;
     if (this.list.selectedIndex < 0) this.list.selectedIndex = scene.things.length - 1;
     this.show();
+    const [last] = added.slice(-1);
+    if (last && last.kind !== CHARACTER && before.size + 1 === scene.things.length) this.events.show(this.boxOf(last));
     if (this.waiting && this.balls().length > 0) {
       const { x, y } = this.waiting;
       this.waiting = null;
       this.throwAt(x, y);
     }
+  }
+
+  /** About where a thing is, however it is turned. */
+  private boxOf(thing: Thing): THREE.Box3 {
+    const { kind, size } = thing;
+    const [x, y, z] = this.poseOf(thing).position as [number, number, number];
+    const half = 0.5 * Math.max(size[0], size[2]);
+    const low = MOVES.has(kind) ? y - 0.5 * size[1] : y;
+    return new THREE.Box3(new THREE.Vector3(x - half, low, z - half), new THREE.Vector3(x + half, low + size[1], z + half));
+  }
+
+  /** The box around all things. */
+  whole(): THREE.Box3 {
+    return this.things().reduce((box, thing) => box.union(this.boxOf(thing)), new THREE.Box3());
   }
 
   /** A body was chosen: a thing by its name, too. */
@@ -212,18 +234,22 @@ export class Things {
     const size = (SIZES[kind] ?? [1, 1, 1]).map((x) => x * scale) as [number, number, number];
     const box = this.events.box();
     const floor = this.scene?.floor ?? Math.min(0, box.min.y);
+    // On the side where there is more room.
     const right = others.reduce((x, thing) => Math.max(x, thing.position[0] + 0.5 * thing.size[0]), box.max.x + 0.25);
+    const left = others.reduce((x, thing) => Math.min(x, thing.position[0] - 0.5 * thing.size[0]), box.min.x - 0.25);
+    const middle = 0.5 * (box.min.x + box.max.x);
+    const x = right - middle <= middle - left + 1e-3 ? right + 0.1 + 0.5 * size[0] : left - 0.1 - 0.5 * size[0];
     const y = MOVES.has(kind) ? floor + 0.5 * size[1] + 0.002 : floor;
     const z = 0.5 * (box.min.z + box.max.z);
     const mass = MOVES.has(kind) ? 2 * scale ** 3 : kind === "swing" ? 8 * scale ** 3 : 1;
     if (kind === CHARACTER) {
       const clip = this.events.clip();
-      const position: Thing["position"] = [right + 0.1 + 0.5 * size[0], floor, z];
+      const position: Thing["position"] = [x, floor, z];
       return { name, kind, position, rotation: [0, 0, 0, 1], size, mass: 1, friction: 0.5, ...(clip ? { clip } : {}) };
     }
     // What one climbs faces the front, where the camera is.
     const rotation: Thing["rotation"] = kind === "stairs" || kind === "ramp" ? [0, 1, 0, 0] : [0, 0, 0, 1];
-    return { name, kind, position: [right + 0.1 + 0.5 * size[0], y, z], rotation, size, mass, friction: 0.5 };
+    return { name, kind, position: [x, y, z], rotation, size, mass, friction: 0.5 };
   }
 
   /** Where a thing is now: what moves, in the frame; what stands, as it was put. */

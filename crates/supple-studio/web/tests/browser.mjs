@@ -73,7 +73,8 @@ function unfold() {
 
 /** Waits until what the page knows by now is drawn, and what hands did by now is sent: it does both once a drawn frame. Whatever is asked of the picture (`screenOf`,
  * `marks`, words beside the slider of time) comes after this, and so does a step that is to follow a move of the mouse. */
-export function drawn(page) {
+export async function drawn(page) {
+  await until(page, () => !window.supple.glides);
   return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 

@@ -90,3 +90,55 @@ test("it follows what falls, and never goes below the floor", { skip }, async ()
   }
   assert.deepEqual(page.problems, []);
 });
+
+/** A scene whose hand rises out of the picture it begins in, by so many steps; first `does` is done. */
+async function risen(does) {
+  const other = await serve("grasp");
+  try {
+    const tab = await visit(browser, `${other.address}?noaa&noshadow`, { reducedMotion: "reduce" });
+    await until(tab, () => window.supple.ready && !window.supple.frame.playing && !window.supple.status.playing);
+    await tab.locator("#view").focus();
+    await does(tab);
+    await drawn(tab);
+    const seen = () => tab.evaluate(() => window.supple.inPicture);
+    assert.equal(await seen(), true);
+    // The page looks after it at its own pace, ten times a second.
+    for (let k = 0; k < 12; k++) {
+      await steps(tab, 10);
+      await tab.waitForTimeout(120);
+      await drawn(tab);
+    }
+    assert.deepEqual(tab.problems, []);
+    return await seen();
+  } finally {
+    other.stop();
+  }
+}
+
+test("what leaves the picture by itself is framed again, unless a hand has turned the camera", async () => {
+  browser ??= await browse();
+  assert.equal(await risen(async () => {}), true);
+  assert.equal(await risen((tab) => tab.keyboard.press("ArrowLeft")), false);
+});
+
+test("the camera goes along with what is let go while it runs", { skip }, async () => {
+  const other = await serve(man);
+  try {
+    const tab = await visit(browser, `${other.address}?noaa&noshadow`, { reducedMotion: "reduce" });
+    await until(tab, () => window.supple.ready && !window.supple.status.playing);
+    await tab.locator("#view").focus();
+    await tab.keyboard.press(" ");
+    await until(tab, () => window.supple.frame.playing && window.supple.frame.step > 5);
+    const follows = () => tab.locator("#follow").getAttribute("aria-pressed");
+    assert.equal(await follows(), "false");
+    await tab.keyboard.press("l");
+    await until(tab, () => document.getElementById("follow").getAttribute("aria-pressed") === "true");
+    const step = await tab.evaluate(() => window.supple.frame.step);
+    await until(tab, (step) => window.supple.frame.step > step + 120, step);
+    await drawn(tab);
+    assert.equal(await tab.evaluate(() => window.supple.inPicture), true);
+    assert.deepEqual(tab.problems, []);
+  } finally {
+    other.stop();
+  }
+});

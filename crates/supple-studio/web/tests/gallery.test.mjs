@@ -30,6 +30,10 @@ test("without a scene the gallery shows every scene in a picture", async () => {
   await page.locator("#gallery-scenes .card").first().waitFor();
   const [cards, scenes] = [await page.locator("#gallery-scenes .card").count(), await page.evaluate(() => window.supple.scene.scenes.length)];
   assert.equal(cards, scenes);
+  // Nothing runs behind it, and there is nothing else to be clicked.
+  await until(page, () => !window.supple.frame.playing && !window.supple.status.playing);
+  assert.equal(await page.locator(".panel").isVisible(), false);
+  assert.equal(await page.locator("#gallery-scenes", { hasText: /\[[A-Z]/ }).count(), 0, "where a scene comes from is not told here");
   const missing = await page.evaluate(async () => {
     const all = window.supple.scene.scenes.map(({ name }) => name);
     const there = await Promise.all(all.map(async (name) => (await fetch(`gallery/${name}.jpg`)).ok));
@@ -44,6 +48,8 @@ test("a file that was opened before is opened again by a click", async () => {
   await page.locator("#recent .card", { hasText: "swing.urdf" }).click();
   await until(page, () => window.supple.scene.name.includes("swing.urdf"));
   assert.equal(await page.locator("#gallery").isVisible(), false);
+  assert.equal(await page.locator(".panel").isVisible(), true);
+  await until(page, () => window.supple.frame?.step > 5);
 });
 
 test("a tour goes on as its tasks are done", async () => {

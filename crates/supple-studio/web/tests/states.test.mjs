@@ -45,14 +45,20 @@ test("L lets it go: it falls and does not float; L carries it back", { skip }, a
   const standing = await height();
   await page.keyboard.press("l");
   await all("loose");
-  assert.equal(await words(), "A ragdoll with some life in it. Nothing carries it.");
+  await drawn(page);
+  assert.match(await words(), /^It is being let go/);
   await steps(page, 90);
+  assert.equal(await words(), "A ragdoll with some life in it. Nothing carries it.");
   const fallen = await height();
   assert.ok(fallen < 0.9 * standing, `from ${standing} m to ${fallen} m`);
   assert.equal(await page.evaluate(() => window.supple.status.tones.carried), 0);
   await page.keyboard.press("l");
   await all("follow");
-  await steps(page, 90);
+  await steps(page, 12);
+  // 0.7 s, less a fifth of a second
+  assert.equal(await words(), "It is carried to its clip: 0.5 s to go.");
+  await steps(page, 78);
+  assert.equal(await words(), "It follows its clip. Springs carry it.");
   const back = await height();
   assert.ok(Math.abs(back - standing) < 0.12 * standing, `from ${standing} m back to ${back} m`);
 });
@@ -65,6 +71,10 @@ test("a limb goes limp by itself, which is marked and undone", { skip }, async (
   await until(page, (arm) => window.supple.status.tones.bodies[arm] === "limp" && window.supple.status.tones.bodies[0] === "follow", arm);
   await drawn(page);
   assert.ok((await page.locator("#marks .mark").count()) >= 3);
+  await page.locator("#view").focus();
+  await steps(page, 20);
+  // What the limb does, and how much of all is carried: never both that nothing carries it and that something does.
+  assert.match(await words(), /^It hangs limp, without any strength\. \d+ % of the character is carried\.$/);
   await page.locator("#undo").click();
   await all("follow");
   await page.locator("#state-of").selectOption("all");

@@ -35,6 +35,15 @@ test("a thing from the shelf stands beside the character, which stays as it is",
   assert.equal(await page.evaluate(() => window.supple.meshesDrawn), true);
   await page.locator("[data-thing=stairs]").click();
   await has(["ball 1", "stairs 1"]);
+  // All of it is in the picture, beside the character.
+  await until(page, () => {
+    const { position, size } = window.supple.scene.things[1];
+    const { left, right, top, bottom } = document.getElementById("view").getBoundingClientRect();
+    const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((k) => [(k & 1 ? 0.5 : -0.5) * size[0], (k & 2 ? 1 : 0) * size[1], (k & 4 ? 0.5 : -0.5) * size[2]]);
+    const places = corners.map((corner) => window.supple.screenAt(corner.map((x, k) => x + position[k])));
+    return window.supple.inPicture && places.every(([x, y]) => x >= left && x <= right && y >= top && y <= bottom);
+  });
+  await shot("things-stairs.png");
   await page.locator("#undo").click();
   await has(["ball 1"]);
   await shot("things-shelf.png");
