@@ -1,7 +1,7 @@
 //! A rigged character of a glTF file: the file, the rig made for it, and what is built of both.
 
 use crate::gltf::{Document, SkinnedMesh, Springs, container};
-use crate::rig::{self, Rig, RigOptions};
+use crate::rig::{self, Class, Rig, RigOptions};
 use crate::scene::{self, BoneChange, Shaped};
 use crate::{Bone, FileError, Files, Imported, InputFile, Note};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -134,7 +134,8 @@ impl Character {
             // Physics of the file are in its own unit.
             _ if rig.is_given() => 1.0,
             _ => {
-                let (scale, note) = rig::units::guess(rig.kind(), found, rig::size(&meshes));
+                let classes: Vec<Class> = rig.bones.iter().map(|bone| bone.class).collect();
+                let (scale, note) = rig::units::guess(rig.kind(), &classes, found, rig::size(&meshes));
                 notes.extend(note);
                 scale
             }

@@ -1,6 +1,6 @@
-//! Motion from elsewhere on characters: feet stand where the source's do, on their own soles, and do not slide. Thresholds of contact come from anatomy. [`KEPT`], a third of
-//! the CMU clips of the assets, was set aside for this test, but not cleanly: how often legs are led to their places was changed after a look at cmu_02_03, and figures of
-//! cmu_49_05 were seen. Clips of other characters are what nothing was made on.
+//! Motion from elsewhere on characters: feet stand where the source's do, on their own soles, and do not slide. Thresholds of contact come from anatomy. [`clips`] sets a third of
+//! the CMU clips of the assets aside, but not cleanly: after a look at one of these the way legs are led was changed (`ROUNDS`, `TRIES`, `IN_VAIN` and `TURN` of plant.rs). Of these `ROUNDS` was found
+//! again on the others alone: with 4, 8, 12 and 16 rounds their largest mean slide is 5.4, 3.2, 3.2 and 3.2 mm/s, its mean over all rows 0.65, 0.37, 0.35 and 0.35 mm/s; 12 stayed. Clips of other characters are what nothing was made on.
 
 mod common;
 
@@ -8,8 +8,14 @@ use common::assets;
 use std::path::Path;
 use supple_assets::{Character, Files, InputFile, Kind, Source, Taken};
 
-const SHOWN: [&str; 3] = ["cmu_02_01", "cmu_05_06", "cmu_16_01"];
-const KEPT: [&str; 2] = ["cmu_02_03", "cmu_49_05"];
+/// By their names in order, from the second on every third clip is set aside.
+fn clips(assets: &Path, set_aside: bool) -> Vec<String> {
+    let files = std::fs::read_dir(assets.join("bvh")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.starts_with("cmu_") && name.ends_with(".bvh"));
+    names.sort();
+    names.into_iter().enumerate().filter(|(k, _)| (k % 3 == 1) == set_aside).map(|(_, name)| name).collect()
+}
 
 /// Every figure on two legs.
 fn figures(assets: &Path) -> Vec<(String, Character)> {
@@ -27,13 +33,15 @@ fn taken(name: &str, character: &Character, source: &Source) -> Taken {
     character.measure_taken(&imported, &on)
 }
 
-fn stand(clips: &[&str]) {
+fn stand(set_aside: bool) {
     let Some(assets) = assets() else { return };
+    let clips = clips(&assets, set_aside);
+    assert!(clips.len() >= 2, "{clips:?}");
     let figures = figures(&assets);
     assert!(figures.len() >= 10, "{}", figures.len());
     let mut wrong = Vec::new();
-    for clip in clips {
-        let file = assets.join(format!("bvh/{clip}.bvh"));
+    for clip in &clips {
+        let file = assets.join("bvh").join(clip);
         let source = Files::default().motion(&file.to_string_lossy()).unwrap();
         for (name, character) in &figures {
             let taken = taken(name, character, &source);
@@ -49,12 +57,12 @@ fn stand(clips: &[&str]) {
 
 #[test]
 fn feet_of_recordings_stand_on_the_soles_of_every_figure() {
-    stand(&KEPT);
+    stand(true);
 }
 
 #[test]
 fn feet_of_the_clips_that_were_looked_at_stand_too() {
-    stand(&SHOWN);
+    stand(false);
 }
 
 /// Clips of one character on others: made by hand, on other proportions. (Walks of games stay in one place: their feet slide by themselves.)

@@ -1,10 +1,12 @@
 //! Rigs as artists make them that no file of the assets has: made up here, so that rules are tried on what they were not made for.
 
+mod common;
 #[path = "common/made.rs"]
 mod made;
 
 use glam::{DMat4, DQuat, DVec3};
 use made::{Made, Turned, glb};
+use serde_json::{Value, json};
 use std::path::Path;
 use supple::{Contacts, Input, Wrench};
 use supple_assets::{BakeSettings, Character, Class, Kind, Measured, Recording, Turn};
@@ -70,7 +72,8 @@ fn person(words: Words, sides: [&str; 2], feet_on_root: bool) -> Person {
     for (k, side) in sides.iter().enumerate() {
         let x = if k == 0 { 1.0 } else { -1.0 };
         let at = bones.len();
-        let name = |word: &str| format!("{word}{side}");
+        // Before the word, within it or after it.
+        let name = |word: &str| if word.contains('*') { word.replace('*', side) } else { format!("{word}{side}") };
         bones.push(Made::new(name(words[5]), Some(3), [0.19 * x, 1.42, 0.0], [0.47 * x, 1.42, 0.0], 0.045));
         // A helper that carries half of the upper arm, and a pole that carries nothing.
         bones.push(Made::new(name("Twist_"), Some(at), [0.33 * x, 1.42, 0.0], [0.45 * x, 1.42, 0.0], 0.04));
@@ -316,4 +319,370 @@ fn an_arm_does_not_go_through_the_trunk() {
     println!("{by_default} m, without contact between parts {without} m");
     assert!(by_default > 0.1, "{by_default} m");
     assert!(without < 0.08, "{without} m: nothing was in its way");
+}
+
+/// What a rig is, whatever its bones are called: by bone its class where that is a part of a limb or the head, whether it is a hinge, and its share of the mass.
+type Shape = Vec<(usize, Option<Class>, bool, f64)>;
+
+/// By node of the file as it was first: `first[node]`.
+fn shape(character: &Character, first: &dyn Fn(usize) -> usize) -> Shape {
+    let bones = &character.rig.bones;
+    let whole: f64 = bones.iter().map(|bone| bone.mass).sum();
+    let limb = |class: Class| {
+        use Class::*;
+        let is_one = matches!(class, Thigh | Calf | Foot | Toe | UpperArm | Forearm | Hand | Head);
+        is_one.then_some(class)
+    };
+    let row = |bone: &supple_assets::Bone| {
+        (first(bone.node), limb(bone.class), bone.axis().is_some() && bone.parent.is_some(), bone.mass / whole)
+    };
+    let mut rows: Shape = bones.iter().map(row).collect();
+    rows.sort_by_key(|row| row.0);
+    rows
+}
+
+fn is_same(name: &str, found: &Shape, wanted: &Shape) {
+    let plain = |shape: &Shape| shape.iter().map(|(node, class, hinge, _)| (*node, *class, *hinge)).collect::<Vec<_>>();
+    assert_eq!(plain(found), plain(wanted), "{name}");
+    for ((node, _, _, a), (_, _, _, b)) in found.iter().zip(wanted) {
+        assert!((a - b).abs() < 1e-3, "{name}: node {node} has {a} of the mass, not {b}");
+    }
+}
+
+/// A .glb as its document and its buffer.
+fn opened(bytes: &[u8]) -> (Value, Vec<u8>) {
+    let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    (serde_json::from_slice(&bytes[20..20 + length]).unwrap(), bytes[28 + length..].to_vec())
+}
+
+/// Nodes in another order; returns by new node the one that it was.
+fn shuffle(root: &mut Value, seed: u64) -> Vec<usize> {
+    let count = root["nodes"].as_array().unwrap().len();
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut random = seed;
+    for k in (1..count).rev() {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(k, (random >> 33) as usize % (k + 1));
+    }
+    let mut new = vec![0; count];
+    order.iter().enumerate().for_each(|(now, was)| new[*was] = now);
+    let moved = |value: &mut Value| *value = json!(new[value.as_u64().unwrap() as usize]);
+    let all = |list: &mut Value| list.as_array_mut().into_iter().flatten().for_each(moved);
+    let nodes = root["nodes"].as_array_mut().unwrap();
+    nodes.iter_mut().filter(|node| node.get("children").is_some()).for_each(|node| all(&mut node["children"]));
+    let by_order = order.iter().map(|was| nodes[*was].clone()).collect();
+    *nodes = by_order;
+    root["scenes"].as_array_mut().unwrap().iter_mut().for_each(|scene| all(&mut scene["nodes"]));
+    for skin in root["skins"].as_array_mut().into_iter().flatten() {
+        all(&mut skin["joints"]);
+        skin.get_mut("skeleton").into_iter().for_each(moved);
+    }
+    for clip in root["animations"].as_array_mut().into_iter().flatten() {
+        clip["channels"].as_array_mut().unwrap().iter_mut().for_each(|channel| moved(&mut channel["target"]["node"]));
+    }
+    order
+}
+
+/// Every list of triangles in three, a primitive each.
+fn split(root: &mut Value) {
+    let mut accessors = root["accessors"].as_array().unwrap().clone();
+    for mesh in root["meshes"].as_array_mut().unwrap() {
+        let mut parts = Vec::new();
+        for primitive in mesh["primitives"].as_array().unwrap() {
+            let Some(indices) = primitive.get("indices").and_then(Value::as_u64) else {
+                parts.push(primitive.clone());
+                continue;
+            };
+            let whole = accessors[indices as usize].clone();
+            let (triangles, size) =
+                (whole["count"].as_u64().unwrap() / 3, if whole["componentType"] == 5125 { 4 } else { 2 });
+            for k in 0..3 {
+                let (from, to) = (triangles * k / 3, triangles * (k + 1) / 3);
+                let mut part = whole.clone();
+                part.as_object_mut().unwrap().retain(|key, _| key != "min" && key != "max");
+                part["byteOffset"] = json!(whole["byteOffset"].as_u64().unwrap_or(0) + 3 * size * from);
+                part["count"] = json!(3 * (to - from));
+                let mut primitive = primitive.clone();
+                primitive["indices"] = json!(accessors.len());
+                (accessors.push(part), parts.push(primitive));
+            }
+        }
+        mesh["primitives"] = json!(parts);
+    }
+    root["accessors"] = json!(accessors);
+}
+
+/// Names, the order of nodes, how a figure stands, the unit of its file and how its mesh is cut say nothing about what it is.
+#[test]
+fn a_rig_is_the_same_without_names_in_any_order_turned_and_in_any_unit() {
+    let Some(assets) = common::assets() else { return };
+    for name in ["gltf/CesiumMan.glb", "gltf/RiggedFigure.glb", "gltf/mannequiny.glb", "characters/rogue-hooded.glb"] {
+        let bytes = std::fs::read(assets.join(name)).unwrap();
+        let read = |root: &Value, data: &[u8]| {
+            Character::from_bytes(Path::new("varied.glb"), made::packed(root.clone(), data.to_vec()))
+                .unwrap_or_else(|e| panic!("{name}: {e}"))
+        };
+        let (plain, data) = opened(&bytes);
+        let (wanted, height) = (shape(&read(&plain, &data), &|node| node), read(&plain, &data).height());
+        assert!(wanted.iter().filter(|row| row.2).count() >= 4, "{name}");
+        for (what, scale, degrees) in
+            [("as it is", 1.0, 0.0f64), ("turned", 1.0, 37.0), ("large", 100.0, 200.0), ("small", 0.01, -65.0)]
+        {
+            let mut root = plain.clone();
+            for (k, node) in root["nodes"].as_array_mut().unwrap().iter_mut().enumerate() {
+                // Words that no language has, in no order.
+                node["name"] = json!(format!("q{:x}x", (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40));
+            }
+            let nodes = root["nodes"].as_array_mut().unwrap();
+            let half = 0.5 * degrees.to_radians();
+            let above = nodes.len();
+            nodes.push(json!({ "name": "w", "children": plain["scenes"][0]["nodes"], "scale": [scale, scale, scale],
+                "rotation": [0.0, half.sin(), 0.0, half.cos()], "translation": [3.0 * scale, 0.0, -2.0 * scale] }));
+            root["scenes"][0]["nodes"] = json!([above]);
+            split(&mut root);
+            let order = shuffle(&mut root, above as u64);
+            let varied = read(&root, &data);
+            is_same(&format!("{name}, {what}"), &shape(&varied, &|node| order[node]), &wanted);
+            // In a power of ten of metres.
+            assert!(
+                (varied.height() / height - 1.0).abs() < 1e-4,
+                "{name}, {what}: {} m, not {height}",
+                varied.height()
+            );
+        }
+    }
+}
+
+/// Axes of bones of programs: any at all.
+#[test]
+fn the_axes_of_bones_tell_nothing() {
+    let plain = person(GERMAN, ["L", "R"], false);
+    let wanted = shape(&read(&plain.bones, DMat4::IDENTITY, &crouch(&plain, 21)), &|node| node);
+    for seed in 1..4 {
+        let mut turned = person(GERMAN, ["L", "R"], false);
+        for (k, bone) in turned.bones.iter_mut().enumerate() {
+            let angle =
+                |n: usize| (k as f64 * (0.754_877 + 0.1 * n as f64) * f64::from(seed)).fract() * std::f64::consts::TAU;
+            bone.roll = match seed {
+                // As programs mirror the bones of one side.
+                1 if bone.from.x < 0.0 => DQuat::from_rotation_z(std::f64::consts::PI),
+                1 => DQuat::IDENTITY,
+                _ => DQuat::from_euler(glam::EulerRot::XYZ, angle(0), angle(1), angle(2)),
+            };
+        }
+        let found = read(&turned.bones, DMat4::IDENTITY, &crouch(&turned, 21));
+        is_same(&format!("seed {seed}"), &shape(&found, &|node| node), &wanted);
+    }
+}
+
+/// The bones of a person as programs call them.
+#[test]
+fn bones_of_other_programs_are_known_by_their_names() {
+    let schemes: [(&str, Words, [&str; 2]); 6] = [
+        (
+            "Mixamo",
+            [
+                "mixamorig:Hips",
+                "mixamorig:Spine",
+                "mixamorig:Spine2",
+                "mixamorig:Neck",
+                "mixamorig:Head",
+                "mixamorig:*Arm",
+                "mixamorig:*ForeArm",
+                "mixamorig:*Hand",
+                "mixamorig:*UpLeg",
+                "mixamorig:*Leg",
+                "mixamorig:*Foot",
+            ],
+            ["Left", "Right"],
+        ),
+        (
+            "Unreal",
+            [
+                "pelvis",
+                "spine_01",
+                "spine_03",
+                "neck_01",
+                "head",
+                "upperarm_",
+                "lowerarm_",
+                "hand_",
+                "thigh_",
+                "calf_",
+                "foot_",
+            ],
+            ["l", "r"],
+        ),
+        (
+            "Unity",
+            [
+                "Hips",
+                "Spine",
+                "Chest",
+                "Neck",
+                "Head",
+                "*UpperArm",
+                "*LowerArm",
+                "*Hand",
+                "*UpperLeg",
+                "*LowerLeg",
+                "*Foot",
+            ],
+            ["Left", "Right"],
+        ),
+        (
+            "Rigify",
+            [
+                "DEF-spine",
+                "DEF-spine.001",
+                "DEF-spine.003",
+                "DEF-spine.004",
+                "DEF-spine.006",
+                "DEF-upper_arm.",
+                "DEF-forearm.",
+                "DEF-hand.",
+                "DEF-thigh.",
+                "DEF-shin.",
+                "DEF-foot.",
+            ],
+            ["L", "R"],
+        ),
+        (
+            "Biped",
+            [
+                "Bip001 Pelvis",
+                "Bip001 Spine",
+                "Bip001 Spine1",
+                "Bip001 Neck",
+                "Bip001 Head",
+                "Bip001 * UpperArm",
+                "Bip001 * Forearm",
+                "Bip001 * Hand",
+                "Bip001 * Thigh",
+                "Bip001 * Calf",
+                "Bip001 * Foot",
+            ],
+            ["L", "R"],
+        ),
+        ("nothing", ["b1", "b2", "b3", "b4", "b5", "c*", "d*", "e*", "f*", "g*", "h*"], ["x", "y"]),
+    ];
+    for (scheme, words, sides) in schemes {
+        let person = person(words, sides, false);
+        let character = read(&person.bones, DMat4::IDENTITY, &[]);
+        assert_eq!(character.rig.kind(), Kind::Biped, "{scheme}");
+        let of = |node: usize| {
+            character.rig.bones.iter().find(|bone| bone.node == node).unwrap_or_else(|| panic!("{scheme}: {node}"))
+        };
+        assert_eq!(of(person.head).class, Class::Head, "{scheme}");
+        for side in 0..2 {
+            let leg = [person.thighs[side], person.calves[side], person.feet[side]].map(|node| of(node).class);
+            assert_eq!(leg, [Class::Thigh, Class::Calf, Class::Foot], "{scheme}");
+            let arm = [person.hand - 3, person.hand - 1, person.hand].map(|node| of(node - 8 * side).class);
+            assert_eq!(arm, [Class::UpperArm, Class::Forearm, Class::Hand], "{scheme}");
+            let elbow = of(person.hand - 1 - 8 * side);
+            assert!(
+                matches!(of(person.calves[side]).joint, Turn::Hinge { .. })
+                    && matches!(elbow.joint, Turn::Hinge { .. }),
+                "{scheme}"
+            );
+        }
+    }
+}
+
+/// A robot: rigid parts on nodes, no skin and no clip. A house of parts is none.
+#[test]
+fn a_figure_of_rigid_parts_without_a_clip_is_one() {
+    for words in [GERMAN, ["b1", "b2", "b3", "b4", "b5", "c", "d", "e", "f", "g", "h"]] {
+        let person = person(words, ["L", "R"], false);
+        let character =
+            Character::from_bytes(Path::new("robot.glb"), made::parts(&person.bones)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(character.rig.kind(), Kind::Biped);
+        let row = character.measure().unwrap();
+        assert!(row.hinges_found >= 4, "{row:?}");
+        assert!(row.asymmetry <= 0.05 && row.head_share <= 0.15 && row.sideways <= 5.0 && row.torn <= 0.01, "{row:?}");
+    }
+    let mut house = vec![Made::new("house", None, [0.0, 0.0, 0.0], [0.0, 3.0, 0.0], 3.0)];
+    for k in 0..4 {
+        let (x, z) = ([3.0, -3.0][k % 2], [3.0, -3.0][k / 2]);
+        house.push(Made::new(format!("wall {k}"), Some(0), [x, 0.0, z], [x, 2.0, z], 0.2));
+    }
+    let refused = Character::from_bytes(Path::new("house.glb"), made::parts(&house)).map(drop).unwrap_err();
+    assert_eq!(refused.code, "file/nothing");
+}
+
+/// Animals whose legs have three, four or five bones, however they stand.
+#[test]
+fn legs_of_animals_have_any_number_of_bones() {
+    for (count, degrees) in [(3, 0.0f64), (4, 25.0), (5, 110.0)] {
+        let mut bones = vec![
+            Made::new("a", None, [0.0, 0.6, -0.35], [0.0, 0.62, 0.0], 0.14),
+            Made::new("b", Some(0), [0.0, 0.62, 0.0], [0.0, 0.62, 0.35], 0.14),
+            Made::new("c", Some(1), [0.0, 0.66, 0.38], [0.0, 0.82, 0.52], 0.07),
+            Made::new("d", Some(2), [0.0, 0.82, 0.52], [0.0, 0.8, 0.78], 0.08),
+        ];
+        for (z, parent) in [(0.3, 1), (-0.35, 0)] {
+            for x in [0.12, -0.12] {
+                let at = bones.len();
+                // With a shoulder blade before it, or toes behind it.
+                let all = [
+                    [x, 0.66, z - 0.02],
+                    [x, 0.6, z],
+                    [x, 0.36, z + 0.06],
+                    [x, 0.16, z - 0.05],
+                    [x, 0.04, z],
+                    [x, 0.03, z + 0.08],
+                ];
+                let joints = match count {
+                    3 => vec![all[1], all[2], all[3], [x, 0.02, z + 0.06]],
+                    4 => all[1..].to_vec(),
+                    _ => all.to_vec(),
+                };
+                for k in 0..joints.len() - 1 {
+                    let above = if k == 0 { parent } else { at + k - 1 };
+                    let radius = if joints[k][1] > 0.5 { 0.06 } else { 0.035 };
+                    bones.push(Made::new(format!("e{}", at + k), Some(above), joints[k], joints[k + 1], radius));
+                }
+            }
+        }
+        let character = read(&bones, DMat4::from_rotation_y(degrees.to_radians()), &[]);
+        let row = character.measure().unwrap();
+        assert_eq!(row.kind, Kind::Quadruped, "{count}: {row:?}");
+        assert!(row.hinges_found >= 8, "{count}: {row:?}");
+        assert!(
+            row.asymmetry <= 0.05 && row.head_share <= 0.15 && row.sideways <= 5.0 && row.torn <= 0.01,
+            "{count}: {row:?}"
+        );
+        let head = character.rig.bones.iter().find(|bone| bone.name == "d").unwrap();
+        assert_eq!(head.class, Class::Head, "{count}");
+        swings_within_bounds(&character);
+        println!("legs of {count} bones: at rest after {:.1} s", row.rest_time);
+    }
+}
+
+/// A clip that makes a bone half as long again is followed in its turns, and what hangs on the bone comes along.
+#[test]
+fn what_a_clip_stretches_is_followed_in_its_turns() {
+    let person = person(GERMAN, ["L", "R"], false);
+    let frames = 11;
+    let share = |f: usize| (std::f64::consts::PI * f as f64 / 10.0).sin();
+    let turns: Vec<DQuat> = (0..frames).map(|f| DQuat::from_rotation_z(0.5 * share(f))).collect();
+    // The forearm leaves the elbow by 15 cm, along the arm.
+    let elbow = person.hand - 1;
+    let from = person.bones[elbow].from;
+    let moved = (0..frames).map(|f| from - DVec3::X * (0.15 * share(f))).collect();
+    let character = read(&person.bones, DMat4::IDENTITY, &[(elbow, turns, Some(moved))]);
+    assert!(character.rig.notes.iter().any(|note| note.code == "import/stretch"), "{:?}", character.rig.notes);
+    let row = character.measure().unwrap();
+    assert!(row.clip_degrees <= 5.0 && row.clip_share <= 0.02, "{row:?}");
+    let imported = character.imported("made").unwrap();
+    let clip = &imported.clips[0];
+    let link = |name: &str, time: f64| {
+        let body = imported.links.iter().position(|link| link.name == name).unwrap();
+        clip.at(time, body).pose.then(imported.links[body].body_from_link).translation
+    };
+    for f in 0..frames {
+        let time = 0.1 * f as f64;
+        let (upper, fore, hand) = (link("Oberarm.R", time), link("Unterarm.R", time), link("Hand.R", time));
+        assert!((upper.distance(fore) - 0.28).abs() < 1e-6 && (fore.distance(hand) - 0.25).abs() < 1e-6, "frame {f}");
+    }
 }

@@ -484,6 +484,9 @@ const CLIP_RATE: f64 = 60.0;
 /// Nodes times frames that are sampled of all clips together.
 const MAX_SAMPLES: usize = 8_000_000;
 
+/// No figure is put together from more rigid parts than these.
+const MOST_PARTS: usize = 500;
+
 /// The floor is this far under the lowest vertex, as a part of the size of all that is larger than 1 m \[m\]: a character that is held does not touch it, one that is let go lands on it.
 const UNDER: f64 = 0.01;
 
@@ -699,9 +702,13 @@ fn candidates(
         candidates[node] |= told[node].is_some();
         candidates[node] |= root.nodes[node].extensions.pointer("/KHR_physics_rigid_bodies/motion").is_some();
     }
+    // Where the file itself tells its bones, those are all.
+    if told.iter().all(Option::is_none) {
+        limbs_of_parts(document, meshes).into_iter().for_each(|node| candidates[node] = true);
+    }
     if !candidates.contains(&true) {
         return nothing(
-            "nothing in it can be simulated: it has no skin, no node that a clip moves, and no physics",
+            "nothing in it can be simulated: it has no skin, no node that a clip moves, no limbs made of parts, and no physics",
             "export the character with its skeleton and skin",
         );
     }
@@ -709,6 +716,49 @@ fn candidates(
         return nothing("it has no mesh: nothing tells how large and heavy its bones are", "export the meshes too");
     }
     Ok(candidates)
+}
+
+/// The nodes of a figure that is put together from rigid parts, whether a clip moves them or not; none where the parts are no figure: a house has parts, too.
+fn limbs_of_parts(document: &Document, meshes: &[SkinnedMesh]) -> Vec<usize> {
+    let root = document.root();
+    let mut drawn = vec![0; root.nodes.len()];
+    meshes.iter().for_each(|mesh| drawn[mesh.node] = 1);
+    let drawn_below = |node: usize| root.nodes[node].children.iter().map(|c| drawn[*c]).sum::<usize>();
+    let mut parts = vec![false; root.nodes.len()];
+    for &node in document.order.iter().filter(|node| drawn[**node] > 0) {
+        // A mesh at the end of a branch is the form of the bone that it is on.
+        let bone = document.parents[node]
+            .filter(|above| root.nodes[node].children.is_empty() && drawn[*above] == 0 && drawn_below(*above) == 1);
+        parts[bone.unwrap_or(node)] = true;
+    }
+    let carrier = nearest(document, |node| parts[node]);
+    let (shares, _) = fit::shares(meshes, &vec![true; meshes.len()], parts.len(), |node| carrier[node]);
+    let nodes: Vec<usize> = document.order.iter().copied().filter(|node| parts[*node]).collect();
+    if nodes.len() > MOST_PARTS {
+        return Vec::new();
+    }
+    let above = |node: usize| {
+        let above = document.parents[node].and_then(|parent| carrier[parent])?;
+        nodes.iter().position(|other| *other == above)
+    };
+    let part = |node: &usize| plan::Part {
+        name: &document.names[*node],
+        parent: above(*node),
+        origin: document.world[*node].translation,
+        points: &shares[*node].points,
+        volume: shares[*node].volume,
+        told: None,
+    };
+    let known: Vec<plan::Part<'_>> = nodes.iter().map(part).collect();
+    let classes = plan::recognise(&known).classes;
+    // Two bones in a row of a leg, an arm or a finger.
+    let of_limb = |(part, class): (&plan::Part<'_>, &Class)| {
+        let above = part.parent.map(|parent| classes[parent]);
+        let pairs =
+            [(Class::Calf, Class::Thigh), (Class::Forearm, Class::UpperArm), (Class::Finger, Class::FingerBase)];
+        pairs.iter().any(|(below, top)| class == below && above == Some(*top))
+    };
+    if known.iter().zip(&classes).filter(|both| of_limb(*both)).count() >= 2 { nodes } else { Vec::new() }
 }
 
 /// By node: itself or the nearest node above it of which `is` holds.
@@ -958,7 +1008,10 @@ fn sample(
                 poses.push(rotation.map_or(bone.link, |turn| Pose::new(turn * bone.link.rotation, at)));
             }
         }
-        stretches.extend(stretched(bones, &poses).map(|(bone, by)| (clip, &bones[bone].name, by)));
+        let stretched = stretched(bones, &poses);
+        keep_lengths(bones, &stretched, &mut poses);
+        let worst = stretched.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        stretches.extend(worst.map(|(bone, by)| (clip, &bones[bone].name, by)));
         flattens.extend(flat.map(|bone| (clip, bone)));
         all.push(Sampled { name: clip.name.clone(), rate, poses });
     }
@@ -982,8 +1035,8 @@ fn sample(
 /// A clip that makes a bone longer or shorter by more than this stretches it.
 const STRETCH: f64 = 0.1;
 
-/// The bone whose distance from the one above changes most over the frames of a clip, and by which part of it, where that is much.
-fn stretched(bones: &[Bone], poses: &[Pose]) -> Option<(usize, f64)> {
+/// The bones whose distance from the one above changes by much over the frames of a clip, and by which part of it at most.
+fn stretched(bones: &[Bone], poses: &[Pose]) -> Vec<(usize, f64)> {
     let length = |frame: &[Pose], i: usize, parent: usize| frame[i].translation.distance(frame[parent].translation);
     let rest: Vec<Pose> = bones.iter().map(|bone| bone.link).collect();
     let changes = (0..bones.len()).filter_map(|i| {
@@ -992,5 +1045,28 @@ fn stretched(bones: &[Bone], poses: &[Pose]) -> Option<(usize, f64)> {
         let most = |most: f64, frame: &[Pose]| most.max((length(frame, i, parent) / at_rest - 1.0).abs());
         (at_rest > 1e-6).then(|| (i, poses.chunks_exact(bones.len()).fold(0.0, most)))
     });
-    changes.filter(|(_, by)| *by > STRETCH).max_by(|a, b| a.1.total_cmp(&b.1))
+    changes.filter(|(_, by)| *by > STRETCH).collect()
+}
+
+/// Puts bones that a clip stretches where their joints have them, and what hangs on them along with them: what is followed is the turns.
+fn keep_lengths(bones: &[Bone], stretched: &[(usize, f64)], poses: &mut [Pose]) {
+    if stretched.is_empty() {
+        return;
+    }
+    let mut held = vec![false; bones.len()];
+    stretched.iter().for_each(|(bone, _)| held[*bone] = true);
+    for frame in poses.chunks_exact_mut(bones.len()) {
+        let given: Vec<DVec3> = frame.iter().map(|pose| pose.translation).collect();
+        // Parents come first.
+        for (i, bone) in bones.iter().enumerate() {
+            let Some(parent) = bone.parent else { continue };
+            let above = frame[parent];
+            frame[i].translation = if held[i] {
+                let at_rest = bones[parent].link.inverse().transform_point(bone.link.translation);
+                above.transform_point(at_rest)
+            } else {
+                given[i] + (above.translation - given[parent])
+            };
+        }
+    }
 }

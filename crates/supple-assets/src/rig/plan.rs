@@ -51,6 +51,8 @@ const MIDDLE: f64 = 0.015;
 /// A limb that comes this near to the ground is a leg, and it is at least this long \[of the height\].
 const GROUNDED: f64 = 0.1;
 const LONG: f64 = 0.15;
+/// The last bone of a neck that is smaller than this is a part of the head that it is on \[of its volume\].
+const FACE: f64 = 0.25;
 
 /// Recognises a body.
 pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
@@ -179,7 +181,7 @@ impl<'a> Body<'a> {
         for i in 0..twins.len() {
             twins[i] = twins[i].filter(|j: &usize| twins[*j] == Some(i));
         }
-        let axes: Vec<DVec3> = by_names.map_or(vec![DVec3::X, DVec3::Z], |left| vec![left]);
+        let axes: Vec<DVec3> = by_names.map_or_else(|| self.across(), |left| vec![left]);
         let best = axes.into_iter().map(|axis| (axis, self.by_place(axis))).max_by_key(|(_, (pairs, _))| pairs.len());
         let Some((axis, (pairs, aside))) = best else { return (None, twins) };
         // Where few of the bones aside have an image it is no mirror: a hand, a tree.
@@ -202,6 +204,23 @@ impl<'a> Body<'a> {
             }
         }
         (Some(axis), twins)
+    }
+
+    /// Axes that may lead across a body without names, the likeliest last: a mirror image turns no principal axis of how bones are spread over the ground, so that
+    /// the one across the body is among them however it stands; what pairs they find tells it exactly.
+    fn across(&self) -> Vec<DVec3> {
+        let level = |d: DVec3| DVec3::new(d.x, 0.0, d.z);
+        let middle = self.parts.iter().map(|p| p.origin).sum::<DVec3>() / self.parts.len().max(1) as f64;
+        let spread = self.parts.iter().map(|p| p.origin - middle);
+        let (xx, xz, zz) = spread.fold((0.0, 0.0, 0.0), |(a, b, c), d| (a + d.x * d.x, b + d.x * d.z, c + d.z * d.z));
+        // tan 2θ = 2 Σxz / (Σxx − Σzz)
+        let (sin, cos) = (0.5 * (2.0 * xz).atan2(xx - zz)).sin_cos();
+        let exact = |axis: DVec3| {
+            let along = |(i, j): &(usize, usize)| level(self.parts[*i].origin - self.parts[*j].origin);
+            self.by_place(axis).0.iter().map(along).sum::<DVec3>().try_normalize().unwrap_or(axis)
+        };
+        let principal = [DVec3::new(-sin, 0.0, cos), DVec3::new(cos, 0.0, sin)].map(exact);
+        [principal[0], principal[1], DVec3::X, DVec3::Z].into()
     }
 
     /// Where the middle of the body is along an axis: that of its bones.
@@ -338,7 +357,11 @@ impl<'a> Body<'a> {
     fn label_arm(&self, arm: &Limb, labels: &mut Vec<(usize, Class)>) {
         for chain in [&arm.left, &arm.right] {
             let branches = chain.iter().position(|b| self.children[*b].len() >= 2);
-            let hand = branches.filter(|k| *k >= 2).or((chain.len() >= 3).then(|| chain.len().min(4) - 1));
+            // Upper arm and forearm are about as long: one of four bones is a collar bone before them, or a second one of the hand.
+            let unlike = |k: usize| (self.segment(chain, k) / self.segment(chain, k + 1).max(1e-300)).ln().abs();
+            let without_collar = chain.len() >= 4 && unlike(0) < unlike(1);
+            let by_length = if without_collar { 2 } else { chain.len().min(4) - 1 };
+            let hand = branches.filter(|k| *k >= 2).or((chain.len() >= 3).then_some(by_length));
             let elbow = hand.map_or(1, |hand| hand - 1);
             for (k, bone) in chain.iter().enumerate() {
                 let class = match k {
@@ -351,6 +374,14 @@ impl<'a> Body<'a> {
                 labels.push((*bone, class));
             }
             let Some(hand) = hand.map(|hand| chain[hand]) else { continue };
+            // What goes on alone is the same hand, not a finger.
+            let alone = |b: usize| match self.children[b][..] {
+                [next] => Some(next),
+                _ => None,
+            };
+            let palm = alone(hand).filter(|next| without_collar && self.children[*next].len() != 1);
+            labels.extend(palm.map(|palm| (palm, Class::Hand)));
+            let hand = palm.unwrap_or(hand);
             for &finger in &self.children[hand] {
                 labels.push((finger, Class::FingerBase));
                 let below = |b: &usize| self.is_below(*b, finger);
@@ -380,19 +411,27 @@ impl<'a> Body<'a> {
                 }
             }
             if !plan.classes.contains(&Class::Head) {
+                // Some number the spine up to the head: what of it carries no limb is neck and head.
+                let beyond = |plan: &Plan, b: usize| {
+                    let spine = matches!(plan.classes[b], Class::Spine | Class::Neck) && !carries_limb(plan, b);
+                    plan.twins[b].is_none() && (open(plan, b) || spine)
+                };
                 // Hair on a head is no neck.
                 let is_end = |b: &usize| {
-                    plan.twins[*b].is_none()
-                        && open(plan, *b)
+                    beyond(plan, *b)
                         && !light(*b)
                         && !self.children[*b].iter().any(|c| plan.twins[*c].is_none() && !light(*c))
                 };
                 let ends = (0..self.parts.len()).filter(is_end);
                 let head = ends.max_by(|a, b| self.parts[*a].volume.total_cmp(&self.parts[*b].volume));
+                // A snout or a visor is a part of the head that it is on.
+                let above = |b: usize| self.parts[b].parent.filter(|p| beyond(plan, *p) && !carries_limb(plan, *p));
+                let smaller = |b: usize, p: usize| self.parts[b].volume < FACE * self.parts[p].volume;
+                let head = head.map(|b| above(b).filter(|p| smaller(b, *p)).unwrap_or(b));
                 if let Some(head) = head {
                     plan.classes[head] = Class::Head;
                     let mut at = self.parts[head].parent;
-                    while let Some(neck) = at.filter(|b| open(plan, *b)) {
+                    while let Some(neck) = at.filter(|b| beyond(plan, *b)) {
                         plan.classes[neck] = Class::Neck;
                         at = self.parts[neck].parent;
                     }
@@ -481,6 +520,52 @@ mod tests {
         assert_eq!(plan.classes[..9], [Pelvis, Spine, Head, Thigh, Calf, Foot, UpperArm, Forearm, Hand]);
         assert_eq!(plan.twins[4], Some(10));
         assert!((plan.left.unwrap() - DVec3::X).length() < 1e-9, "feet point along +Z");
+    }
+
+    /// A figure of two legs whose bones are called like this, turned about the upright \[rad\].
+    fn person(names: [&'static str; 11], turn: f64) -> Vec<Told<'static>> {
+        let turned = |p: [f64; 3]| (glam::DQuat::from_rotation_y(turn) * DVec3::from(p)).to_array();
+        let spine = [[0.0, 1.0, 0.0], [0.0, 1.2, 0.0], [0.0, 1.45, 0.0], [0.0, 1.53, 0.0], [0.0, 1.9, 0.0]];
+        let mut bones: Vec<Told<'_>> =
+            (0..4).map(|k| (names[k], k.checked_sub(1), turned(spine[k]), turned(spine[k + 1]))).collect();
+        for x in [1.0, -1.0] {
+            let at = bones.len();
+            let leg = [[0.1 * x, 1.0, 0.0], [0.1 * x, 0.5, 0.0], [0.1 * x, 0.1, 0.0], [0.1 * x, 0.02, 0.2]];
+            let arm = [0.2, 0.45, 0.68, 0.73, 0.9].map(|out| [out * x, 1.4, 0.0]);
+            for k in 0..3 {
+                let above = if k == 0 { 0 } else { at + k - 1 };
+                bones.push((names[4 + k], Some(above), turned(leg[k]), turned(leg[k + 1])));
+            }
+            for k in 0..4 {
+                let above = if k == 0 { 1 } else { at + k + 2 };
+                bones.push((names[7 + k], Some(above), turned(arm[k]), turned(arm[k + 1])));
+            }
+        }
+        bones
+    }
+
+    /// However it stands, and with a wrist before the hand.
+    #[test]
+    fn a_nameless_figure_is_understood_however_it_stands() {
+        use Class::*;
+        let classes = [Pelvis, Spine, Neck, Head, Thigh, Calf, Foot, UpperArm, Forearm, Hand, Hand];
+        for degrees in [0.0, 20.0, 37.0, 45.0, 60.0, 90.0, 120.0, 200.0, 290.0] {
+            let turn = f64::to_radians(degrees);
+            let plan = plan_of(&person(["Bone"; 11], turn));
+            assert_eq!(plan.kind, Kind::Biped, "{degrees}°");
+            assert_eq!(plan.classes[..11], classes, "{degrees}°");
+            let left = glam::DQuat::from_rotation_y(turn) * DVec3::X;
+            assert!((plan.left.unwrap() - left).length() < 1e-6, "{degrees}°: {:?}", plan.left);
+        }
+    }
+
+    /// Rigify calls neck and head by the numbers of the spine.
+    #[test]
+    fn a_spine_that_is_numbered_up_to_the_head_ends_in_a_head() {
+        let mut names = ["Bone"; 11];
+        names[..4].copy_from_slice(&["DEF-spine", "DEF-spine.003", "DEF-spine.004", "DEF-spine.006"]);
+        let plan = plan_of(&person(names, 0.0));
+        assert_eq!(plan.classes[..4], [Class::Pelvis, Class::Spine, Class::Neck, Class::Head]);
     }
 
     #[test]

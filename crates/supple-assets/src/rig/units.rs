@@ -1,11 +1,13 @@
 //! The unit of length of a file: glTF is in metres, and many files are not.
 
-use super::Kind;
+use super::{Class, Kind};
 use crate::Note;
 
 /// Heights of figures on two legs and of animals on four \[m\]: a power of ten each, so that every file has one unit that brings it there.
 const BIPED: (f64, f64) = (0.4, 4.0);
 const QUADRUPED: (f64, f64) = (0.25, 2.5);
+/// The largest extent of a hand by itself \[m\].
+const HAND: (f64, f64) = (0.05, 0.5);
 /// Sizes of all else: a finger, a whale.
 const OTHER: (f64, f64) = (0.04, 25.0);
 /// Units of programs and factors of exporters; the first that fits.
@@ -20,11 +22,14 @@ const UNITS: [(f64, &str); 8] = [
     (1e4, "tens of kilometres"),
 ];
 
-/// Metres in a unit of length of a file in which a body of this kind has this height and largest extent, and a note where that is not one.
-pub(crate) fn guess(kind: Kind, height: f64, size: f64) -> (f64, Option<Note>) {
+/// Metres in a unit of length of a file in which a body of this kind, whose bones are these, has this height and largest extent, and a note where that is not one.
+pub(crate) fn guess(kind: Kind, classes: &[Class], height: f64, size: f64) -> (f64, Option<Note>) {
+    let of_hand = |c: &&Class| matches!(c, Class::Hand | Class::Metacarpal | Class::FingerBase | Class::Finger);
+    let is_hand = classes.len() > 2 && 4 * classes.iter().filter(of_hand).count() > 3 * classes.len();
     let (measured, (low, high)) = match kind {
         Kind::Biped => (height, BIPED),
         Kind::Quadruped => (height, QUADRUPED),
+        Kind::Other if is_hand => (size, HAND),
         Kind::Other => (size, OTHER),
     };
     // The ends of a range hold what is on them to rounding of a file.
@@ -33,8 +38,9 @@ pub(crate) fn guess(kind: Kind, height: f64, size: f64) -> (f64, Option<Note>) {
         return (1.0, None);
     }
     let Some((scale, unit)) = UNITS.into_iter().find(|(scale, _)| fits(*scale)) else { return (1.0, None) };
+    let across = if kind == Kind::Other { "large" } else { "high" };
     let text = format!(
-        "its lengths are not metres: {measured:.4} units high, it is read in {unit}, {:.3} m",
+        "its lengths are not metres: {measured:.4} units {across}, it is read in {unit}, {:.3} m",
         measured * scale
     );
     (scale, Some(Note { code: "import/scale", part: "scene".into(), text }))
@@ -48,12 +54,15 @@ mod tests {
     fn the_same_figure_in_any_unit_has_one_height() {
         for height in [0.4, 0.55, 1.0, 1.7, 3.99] {
             for unit in [1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0] {
-                let (scale, note) = guess(Kind::Biped, height * unit, 2.0 * height * unit);
+                let (scale, note) = guess(Kind::Biped, &[], height * unit, 2.0 * height * unit);
                 assert!((height * unit * scale - height).abs() < 1e-9 * height, "{height} {unit} {scale}");
                 assert_eq!(note.is_some(), unit != 1.0);
             }
         }
-        assert_eq!(guess(Kind::Other, 0.2, 0.2).0, 1.0);
-        assert_eq!(guess(Kind::Biped, 0.0, 0.0).0, 1.0);
+        assert_eq!(guess(Kind::Other, &[], 0.2, 0.2).0, 1.0);
+        // A hand of 19 m is one in centimetres; nothing tells that of what is not known.
+        let hand = [Class::Hand, Class::FingerBase, Class::Finger];
+        assert_eq!([guess(Kind::Other, &hand, 5.0, 19.0).0, guess(Kind::Other, &[], 5.0, 19.0).0], [0.01, 1.0]);
+        assert_eq!(guess(Kind::Biped, &[], 0.0, 0.0).0, 1.0);
     }
 }

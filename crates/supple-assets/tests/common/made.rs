@@ -14,6 +14,8 @@ pub(crate) struct Made {
     pub(crate) radius: f64,
     /// The bone with which its first vertices are shared, whatever it hangs from.
     pub(crate) shared: Option<usize>,
+    /// How its own axes are turned against the usual ones, with Y along the bone.
+    pub(crate) roll: DQuat,
 }
 
 impl Made {
@@ -24,7 +26,15 @@ impl Made {
         to: [f64; 3],
         radius: f64,
     ) -> Made {
-        Made { name: name.into(), parent, from: from.into(), to: to.into(), radius, shared: parent }
+        Made {
+            name: name.into(),
+            parent,
+            from: from.into(),
+            to: to.into(),
+            radius,
+            shared: parent,
+            roll: DQuat::IDENTITY,
+        }
     }
 }
 
@@ -35,6 +45,76 @@ const RINGS: usize = 6;
 const ROUND: usize = 10;
 /// Seconds from frame to frame.
 const FRAME: f64 = 0.1;
+
+/// Y along the bone, as modelling programs have it.
+fn arc(bone: &Made) -> DQuat {
+    (bone.to - bone.from).try_normalize().map_or(DQuat::IDENTITY, |d| DQuat::from_rotation_arc(DVec3::Y, d))
+}
+
+/// The vertices of the tube around a bone, ring after ring.
+fn tube(bone: &Made) -> Vec<DVec3> {
+    let (x, z) = (arc(bone) * DVec3::X, arc(bone) * DVec3::Z);
+    let place = |k: usize| {
+        let t = (k / ROUND) as f64 / (RINGS - 1) as f64;
+        let angle = std::f64::consts::TAU * (k % ROUND) as f64 / ROUND as f64;
+        bone.from.lerp(bone.to, t) + (x * angle.cos() + z * angle.sin()) * bone.radius
+    };
+    (0..RINGS * ROUND).map(place).collect()
+}
+
+/// What closes a tube.
+fn tube_triangles() -> impl Iterator<Item = u16> {
+    let at = |ring: usize, k: usize| (ring * ROUND + k % ROUND) as u16;
+    let mut triangles = Vec::new();
+    for ring in 0..RINGS - 1 {
+        for k in 0..ROUND {
+            triangles.extend([at(ring, k), at(ring + 1, k), at(ring, k + 1)]);
+            triangles.extend([at(ring, k + 1), at(ring + 1, k), at(ring + 1, k + 1)]);
+        }
+    }
+    for k in 1..ROUND - 1 {
+        triangles.extend([at(0, 0), at(0, k), at(0, k + 1)]);
+        triangles.extend([at(RINGS - 1, 0), at(RINGS - 1, k + 1), at(RINGS - 1, k)]);
+    }
+    triangles.into_iter()
+}
+
+/// A .gltf of the same bones as rigid parts: a mesh each, no skin, no clip.
+pub(crate) fn parts(bones: &[Made]) -> Vec<u8> {
+    let mut data: Vec<u8> = tube_triangles().flat_map(u16::to_le_bytes).collect();
+    let indices = data.len();
+    let (mut nodes, mut meshes, mut accessors) = (Vec::new(), Vec::new(), vec![json!(null)]);
+    let mut views = vec![json!({ "buffer": 0, "byteLength": indices })];
+    accessors[0] = json!({ "bufferView": 0, "componentType": 5123, "count": indices / 2, "type": "SCALAR" });
+    for (b, bone) in bones.iter().enumerate() {
+        let above = bone.parent.map_or(DVec3::ZERO, |p| bones[p].from);
+        let mut node = json!({ "name": bone.name, "translation": (bone.from - above).to_array() });
+        let children: Vec<usize> = (0..bones.len()).filter(|c| bones[*c].parent == Some(b)).collect();
+        if !children.is_empty() {
+            node["children"] = json!(children);
+        }
+        if bone.radius > 0.0 {
+            let places: Vec<[f32; 3]> = tube(bone).iter().map(|at| (*at - bone.from).as_vec3().to_array()).collect();
+            let bound = |pick: fn(f32, f32) -> f32| {
+                std::array::from_fn::<f32, 3, _>(|c| places.iter().map(|p| p[c]).reduce(pick).unwrap())
+            };
+            accessors
+                .push(json!({ "bufferView": views.len(), "componentType": 5126, "count": places.len(), "type": "VEC3",
+                "min": bound(f32::min), "max": bound(f32::max) }));
+            views.push(json!({ "buffer": 0, "byteOffset": data.len(), "byteLength": 12 * places.len() }));
+            data.extend(places.iter().flatten().flat_map(|x| x.to_le_bytes()));
+            node["mesh"] = json!(meshes.len());
+            meshes.push(json!({ "primitives": [{ "attributes": { "POSITION": accessors.len() - 1 }, "indices": 0 }] }));
+        }
+        nodes.push(node);
+    }
+    let roots: Vec<usize> = (0..bones.len()).filter(|b| bones[*b].parent.is_none()).collect();
+    packed(
+        json!({ "asset": { "version": "2.0" }, "scene": 0, "scenes": [{ "nodes": roots }], "nodes": nodes, "meshes": meshes,
+            "accessors": accessors, "bufferViews": views, "buffers": [{ "byteLength": data.len() }] }),
+        data,
+    )
+}
 
 /// The .glb of bones under a node with this matrix; the clip, if any, is called `clip`.
 pub(crate) fn glb(bones: &[Made], above: DMat4, clip: &[Turned]) -> Vec<u8> {
@@ -56,39 +136,18 @@ pub(crate) fn glb(bones: &[Made], above: DMat4, clip: &[Turned]) -> Vec<u8> {
     };
     let floats = |list: &[f32]| list.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
 
-    // Y along the bone, as modelling programs have it.
-    let axes: Vec<DQuat> = bones
-        .iter()
-        .map(|bone| {
-            (bone.to - bone.from).try_normalize().map_or(DQuat::IDENTITY, |d| DQuat::from_rotation_arc(DVec3::Y, d))
-        })
-        .collect();
+    let arcs: Vec<DQuat> = bones.iter().map(arc).collect();
+    let axes: Vec<DQuat> = bones.iter().zip(&arcs).map(|(bone, arc)| *arc * bone.roll).collect();
     let (mut places, mut joints, mut weights, mut triangles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (b, bone) in bones.iter().enumerate().filter(|(_, bone)| bone.radius > 0.0) {
         let first = (places.len() / 3) as u16;
-        let (x, z) = (axes[b] * DVec3::X, axes[b] * DVec3::Z);
-        for ring in 0..RINGS {
-            let t = ring as f64 / (RINGS - 1) as f64;
-            for k in 0..ROUND {
-                let angle = std::f64::consts::TAU * k as f64 / ROUND as f64;
-                let at = bone.from.lerp(bone.to, t) + (x * angle.cos() + z * angle.sin()) * bone.radius;
-                places.extend(at.to_array().map(|c| c as f32));
-                let other = bone.shared.filter(|s| ring == 0 && bones[*s].radius > 0.0);
-                joints.extend([b as u16, other.unwrap_or(0) as u16, 0, 0]);
-                weights.extend(if other.is_some() { [0.5f32, 0.5, 0.0, 0.0] } else { [1.0, 0.0, 0.0, 0.0] });
-            }
+        for (k, at) in tube(bone).into_iter().enumerate() {
+            places.extend(at.to_array().map(|c| c as f32));
+            let other = bone.shared.filter(|s| k < ROUND && bones[*s].radius > 0.0);
+            joints.extend([b as u16, other.unwrap_or(0) as u16, 0, 0]);
+            weights.extend(if other.is_some() { [0.5f32, 0.5, 0.0, 0.0] } else { [1.0, 0.0, 0.0, 0.0] });
         }
-        let at = |ring: usize, k: usize| first + (ring * ROUND + k % ROUND) as u16;
-        for ring in 0..RINGS - 1 {
-            for k in 0..ROUND {
-                triangles.extend([at(ring, k), at(ring + 1, k), at(ring, k + 1)]);
-                triangles.extend([at(ring, k + 1), at(ring + 1, k), at(ring + 1, k + 1)]);
-            }
-        }
-        for k in 1..ROUND - 1 {
-            triangles.extend([at(0, 0), at(0, k), at(0, k + 1)]);
-            triangles.extend([at(RINGS - 1, 0), at(RINGS - 1, k + 1), at(RINGS - 1, k)]);
-        }
+        triangles.extend(tube_triangles().map(|k| first + k));
     }
     let count = places.len() / 3;
     let bound = |pick: fn(f32, f32) -> f32, start: f32| {
@@ -153,6 +212,11 @@ pub(crate) fn glb(bones: &[Made], above: DMat4, clip: &[Turned]) -> Vec<u8> {
     if frames > 0 {
         root["animations"] = json!([{ "name": "clip", "channels": channels, "samplers": samplers }]);
     }
+    packed(root, data)
+}
+
+/// A document and its buffer in one .glb.
+pub(crate) fn packed(root: Value, mut data: Vec<u8>) -> Vec<u8> {
     let mut text = root.to_string().into_bytes();
     text.resize(text.len().next_multiple_of(4), b' ');
     data.resize(data.len().next_multiple_of(4), 0);
