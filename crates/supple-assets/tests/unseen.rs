@@ -404,7 +404,8 @@ fn split(root: &mut Value) {
                 part["count"] = json!(3 * (to - from));
                 let mut primitive = primitive.clone();
                 primitive["indices"] = json!(accessors.len());
-                (accessors.push(part), parts.push(primitive));
+                accessors.push(part);
+                parts.push(primitive);
             }
         }
         mesh["primitives"] = json!(parts);
