@@ -623,6 +623,11 @@ const roamed = new THREE.Box3();
 /** The time between two looks at whether the character is in the picture [ms], and how large a part of it it fills then. */
 const [LOOKS_EVERY, ROAMING_ROOM] = [100, 0.75];
 const looked = { at: 0, step: -1 };
+/** How much of the box of a character has to be seen, about its middle: hardly anything is in its corners. */
+const CORE = 0.7;
+function coreOf(box: THREE.Box3): THREE.Box3 {
+  return new THREE.Box3().setFromCenterAndSize(box.getCenter(new THREE.Vector3()), box.getSize(new THREE.Vector3()).multiplyScalar(CORE));
+}
 /** What leaves the picture by itself is framed again, unless a hand holds it or has turned the camera. */
 function keepInPicture(): void {
   if (coming) {
@@ -634,7 +639,7 @@ function keepInPicture(): void {
   if (pull.active || keyPull || stage.glides || stage.byHand || (following && panel.chosen !== null)) return;
   Object.assign(looked, { at: now, step: latest!.step });
   const box = boxNow(null);
-  if (box.isEmpty() || stage.sees(box)) return;
+  if (box.isEmpty() || stage.sees(coreOf(box))) return;
   const size = (of: THREE.Box3) => of.getSize(new THREE.Vector3()).length();
   roamed.union(box);
   if (size(roamed) > 2 * size(box)) roamed.copy(box);
@@ -958,9 +963,9 @@ window.supple = {
   get glides() {
     return stage.glides;
   },
-  /** Whether all of the character is in the picture. */
+  /** Whether the character is in the picture. */
   get inPicture() {
-    return latest !== null && stage.sees(boxNow(null));
+    return latest !== null && stage.sees(coreOf(boxNow(null)));
   },
   /** Where the camera is, where it looks and what it sees. */
   get camera() {
