@@ -27,7 +27,6 @@ fn rigs_are_whole_symmetric_and_follow_their_clips() {
         ("characters/Pug/Pug.gltf", Kind::Quadruped),
         ("characters/rogue-hooded.glb", Kind::Biped),
     ];
-    let mut late = 0;
     for (name, kind) in files {
         let row = Character::open(&assets.join(name)).unwrap().measure().unwrap();
         assert_eq!(row.kind, kind, "{name}");
@@ -39,14 +38,9 @@ fn rigs_are_whole_symmetric_and_follow_their_clips() {
         assert!(row.hinges_found >= hinges, "{name}: {row:?}");
         assert!(row.asymmetry <= 0.05 && row.head_share <= 0.15, "{name}: {row:?}");
         assert!(row.sideways <= 5.0 && row.torn <= 0.01, "{name}: {row:?}");
-        if row.rest_time > 4.0 {
-            println!("NOT AT REST within 4 s: {name}: {row:?}");
-            late += 1;
-        }
+        assert!(row.rest_time <= 4.0, "{name}: {row:?}");
         assert!(row.clip_degrees <= 5.0 && row.clip_share <= 0.02, "{name}: {row:?}");
     }
-    // Asked for is none: one that lies on a round limb may rock for seconds, nothing resists rolling.
-    assert!(2 * late < files.len(), "{late} figures are not at rest within 4 s");
 }
 
 #[test]
