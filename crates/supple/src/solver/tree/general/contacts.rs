@@ -8,7 +8,7 @@ use crate::contact::{Contact, ContactKey, Other};
 use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
 use crate::forces;
-use crate::maths::block::{Vector, to_twist};
+use crate::maths::block::{Vector, from_twist, to_twist};
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{ContactMemory, State};
 use crate::step::{Failure, Report};
@@ -29,6 +29,8 @@ const SHORT: f64 = 1.0 / 240.0;
 const TURNING_LOOKS: u32 = 2;
 /// A limit that is as near as this share of the model's size or this angle is closed.
 const REACHED: f64 = 1e-9;
+/// What moves more slowly than this share of what bounces rests.
+const RESTS: f64 = 1e-3;
 
 /// What a touch was at the start of the part and gave in (1).
 #[derive(Clone, Copy, Debug)]
@@ -215,7 +217,8 @@ impl GeneralWork {
         place_touches(part, start, state, system);
         let mut known = start.contacts.iter().peekable();
         let first_roll = GeneralWork::first_roll(part);
-        for (k, (touch, met)) in system.touches.iter_mut().zip(met.iter()).enumerate() {
+        let (touches, drift) = (&mut system.touches, &system.v);
+        for (k, (touch, met)) in touches.iter_mut().zip(met.iter()).enumerate() {
             let memory = remembered(&mut known, &met.key);
             if k >= first_roll {
                 let roll = &rolls[k - first_roll];
@@ -223,12 +226,23 @@ impl GeneralWork {
                 touch.start_rolling(impulse, roll.second * part.h / part.reach, roll.spin * part.reach);
                 continue;
             }
-            touch.start_from(memory.map_or(DVec3::ZERO, |m| m.second * part.h));
             touch.shift = [0.0; 3];
+            if let Some(contact) = part.contacts.get(k) {
+                touch.move_other_side(contact.obstacle_velocity);
+            }
+            // What moved before the drift and rests in it: where bodies jam, friction has a solution in which they rest and others in which they move, and what
+            // is remembered of one of these would find it again in every step.
+            let rests = |v: &dyn Fn(usize) -> Vector| touch.speed(v) < RESTS * resting;
+            let is_jammed = rests(&|body| drift[body]) && !rests(&|body| from_twist(start.bodies[body].velocity));
+            let impulse = match memory {
+                Some(_) if is_jammed => met.impulse,
+                Some(memory) => memory.second * part.h,
+                None => DVec3::ZERO,
+            };
+            touch.start_from(impulse);
             touch.acts = met.impulse != DVec3::ZERO;
             if let Some(contact) = part.contacts.get(k) {
                 touch.acts |= gap_at(contact, start, poses, part.h) <= REACHED * part.reach;
-                touch.move_other_side(contact.obstacle_velocity);
                 if met.parted < -resting {
                     touch.shift[0] += contact.restitution * met.parted;
                 }

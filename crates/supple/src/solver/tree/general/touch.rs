@@ -258,7 +258,12 @@ impl Touch {
     }
 
     fn rows_times(&self, v: &[Vector]) -> [f64; 3] {
-        std::array::from_fn(|k| dot(&self.rows_a[k], &v[self.a]) + self.b.map_or(0.0, |b| dot(&self.rows_b[k], &v[b])))
+        self.rows_times_of(|body| v[body])
+    }
+
+    fn rows_times_of(&self, v: impl Fn(usize) -> Vector) -> [f64; 3] {
+        let (a, b) = (v(self.a), self.b.map(v));
+        std::array::from_fn(|k| dot(&self.rows_a[k], &a) + b.as_ref().map_or(0.0, |b| dot(&self.rows_b[k], b)))
     }
 
     /// How fast its sides part along the normal at v, the other side of a contact with an obstacle standing still.
@@ -281,6 +286,11 @@ impl Touch {
         let parting = self.rows_times(v);
         self.sigma = std::array::from_fn(|k| parting[k] + self.shift[k]);
         (self.force, self.stiff) = self.project(self.wanted(0.0));
+    }
+
+    /// How fast its sides move against each other with these velocities of bodies.
+    pub(super) fn speed(&self, v: impl Fn(usize) -> Vector) -> f64 {
+        (DVec3::from_array(self.rows_times_of(v)) + DVec3::from_array(self.shift)).length()
     }
 
     /// What is projected in (5), `share` along the line.
