@@ -5,6 +5,7 @@ mod common;
 use common::{Client, run};
 use serde_json::json;
 use std::path::Path;
+use supple_assets::doctor::Parts;
 use supple_assets::mjcf;
 use supple_assets::robot::{Base, build};
 use supple_assets::{Made, Recipe};
@@ -39,4 +40,70 @@ async fn faults_of_a_file_are_told_and_mended() {
     client.say(json!({"type": "undo"})).await;
     let told = client.status_where(|status| !status["redo"].is_null()).await;
     assert_eq!(told["doctor"]["findings"][0]["code"], "doctor/overlap", "{}", told["doctor"]);
+}
+
+/// A limb of an MJCF file: an upper body, a lower one on a hinge, and something else within the lower one.
+fn limb(lower: &str, within: &str) -> String {
+    format!(
+        r#"<mujoco><worldbody><body name="upper" pos="0 0 1">
+             <geom type="capsule" fromto="0 0 0 0 0 -0.4" size="0.05" density="1000"/>
+             <body name="lower" pos="0 0 -0.5"><joint name="knee" type="hinge" axis="0 1 0"/>{lower}{within}</body>
+           </body></worldbody></mujoco>"#
+    )
+}
+
+/// Every cause that a file may have: what the doctor says is mended in the studio, and undo brings the fault back.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_remedy_does_what_it_says_and_is_undone() {
+    let good = r#"<geom type="capsule" fromto="0 0 0 0 0 -0.4" size="0.04" density="1000"/>"#;
+    let foot = |name: &str| {
+        format!(
+            r#"<body name="{name}" pos="0 0 -0.5"><joint name="of {name}" type="hinge" axis="0 1 0"/>
+               <geom type="box" size="0.1 0.05 0.03" density="1000"/></body>"#
+        )
+    };
+    let inertial = |mass: &str, moments: &str| {
+        format!(r#"<inertial pos="0 0 -0.2" mass="{mass}" diaginertia="{moments}"/>{good}"#)
+    };
+    let far = r#"<mujoco><worldbody><body name="upper" pos="0 0 100"><geom type="capsule" fromto="0 0 0 0 0 -40" size="5"/>
+        <body name="lower" pos="0 0 -50"><joint type="hinge" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -40" size="4"/></body>
+        </body></worldbody></mujoco>"#;
+    let point = r#"<inertial pos="0 0 0" mass="1" diaginertia="1e-10 1e-10 1e-10"/>"#;
+    let faults = [
+        ("doctor/units", far.to_owned()),
+        ("doctor/duplicate", limb(good, &(foot("foot") + &foot("foot again")))),
+        ("doctor/inertia", limb(&inertial("2", "0.001 0.03 0.03"), "")),
+        ("doctor/mass-ratio", limb(&inertial("3e-7", "4e-9 4e-9 4e-10"), "")),
+        ("doctor/zero-length", limb(point, &foot("foot").replace("0 0 -0.5", "0 0 0"))),
+        ("doctor/limit", limb(good, "")), // the reader would start it within its limits: see below
+        ("doctor/overlap", OVERLAPPING.to_owned()),
+    ];
+    for (code, text) in faults {
+        let path = Path::new("limb.xml");
+        let robot = mjcf::parse(path, &text).unwrap();
+        let mut imported = build(path, &robot, Base::Fixed).unwrap().imported(path, &robot);
+        if code == "doctor/limit" {
+            let mut parts = Parts::of(&imported.scene.model);
+            let knee = parts.joints.iter_mut().find(|joint| joint.name == "knee").unwrap();
+            knee.limits.angle = Some(supple::Range::new(1.0, 1.2));
+            imported.scene.model = parts.build().unwrap();
+        }
+        let (address, _) =
+            run(Opening::of_file(Made { recipe: Recipe::new("limb.xml"), imported, character: None }), "test", None);
+        let mut client = Client::connect(&address).await;
+        let codes = |told: &serde_json::Value| -> Vec<String> {
+            let findings = told["doctor"]["findings"].as_array().unwrap();
+            findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+        };
+        let told = client.status_where(|status| !status["doctor"].is_null()).await;
+        let before = codes(&told);
+        assert!(before.iter().any(|found| found == code), "{code}: {}", told["doctor"]);
+        client.say(json!({"type": "mend"})).await;
+        let faulty = told["generation"].clone();
+        let told = client.status_where(|status| status["generation"] != faulty && !status["doctor"].is_null()).await;
+        assert_eq!(codes(&told), Vec::<String>::new(), "{code}: {}", told["doctor"]);
+        client.say(json!({"type": "undo"})).await;
+        let told = client.status_where(|status| !status["redo"].is_null()).await;
+        assert_eq!(codes(&told), before, "{code}");
+    }
 }
