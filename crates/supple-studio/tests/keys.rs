@@ -669,5 +669,5 @@ async fn every_documented_key_of_an_address_changes_the_answer_or_is_refused() {
         let (status, said) = ask(&address, "GET", wrong, b"").await;
         assert_eq!(status, 400, "{wrong}: {}", String::from_utf8_lossy(&said));
     }
-    std::fs::remove_dir_all(folder).unwrap();
+    let _ = std::fs::remove_dir_all(folder); // the studio may still write its journal
 }
