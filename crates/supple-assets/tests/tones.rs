@@ -262,8 +262,8 @@ impl Tally {
 /// 840 bodies that fall into one another take minutes a change (see docs/step.md, contacts).
 const TOO_MANY_BODIES: usize = 400;
 
-/// Energy that a figure may come to have above that at its release, in a few changes that are told: what lifts it by so much \[m\]. Asked for is a millionth of its size, which a
-/// figure of 6 cm exceeds by two micrometres.
+/// Energy that a figure may come to have above that at its release, in a few changes that are told: what lifts it by so much \[m\]. Asked for is a millionth of its size, which three
+/// changes exceed, by 2.4 micrometres at most. A guard, set after these figures were seen.
 const MOST_GAIN: f64 = 1e-5;
 
 /// Every character of the assets, from each tone to each, each change on another of its clips. All are asked to be at rest after 4 s, and one in eight may not be yet: nothing
