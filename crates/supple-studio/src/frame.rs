@@ -5,7 +5,7 @@ use supple::control::{Aim, Mark, Mode};
 use supple::glam::{DQuat, DVec3};
 use supple::maths::rotation;
 use supple::timeline::Playback;
-use supple::{BodyId, Cause, Drag, Input, Joint, Model, Report, State, Work, Wrench, measure};
+use supple::{BodyId, Cause, Drag, Input, Joint, JointLoad, Model, Report, State, Work, Wrench, measure};
 
 /// The simulation runs.
 pub(crate) const PLAYING: u16 = 1;
@@ -110,12 +110,11 @@ pub(crate) fn encode(shown: &Shown<'_>) -> Vec<u8> {
         out.vec3(body.position);
         out.quat(body.orientation);
     }
-    let impulses = shown.work.joint_impulses();
-    let per_second = shown.work.impulse_time().recip();
+    let loads = shown.work.joint_loads();
     for (k, joint) in model.joints().iter().enumerate() {
         out.f32(joint.gap(state.bodies[joint.child.index()].pose(), model.parent_pose(joint, state)).0);
-        let unknown = Wrench::new(DVec3::NAN, DVec3::NAN);
-        let load = impulses.get(k).map_or(unknown, |&impulse| impulse * per_second);
+        let unknown = Wrench::new(DVec3::NAN, DVec3::NAN); // before the first step
+        let load = loads.get(k).map_or(unknown, JointLoad::total);
         out.f32(load.force.length());
         out.vec3(angle(model, state, k));
         out.vec3(torque_in_joint(model, joint, state, load));

@@ -34,6 +34,7 @@ pub mod creature;
 pub mod flesh;
 pub mod forces;
 pub mod input;
+mod loads;
 pub mod maths;
 pub mod measure;
 pub mod model;
@@ -53,6 +54,7 @@ pub use control::{Control, ControlReport};
 pub use flesh::{Diagonalize, Flesh, FleshMaterial, FleshSpec};
 pub use glam;
 pub use input::{Contacts, Drag, Drive, FleshCoupling, Grip, Input, JointInput, Target};
+pub use loads::{BodyLoad, JointLoad};
 pub use maths::{Pose, Twist, Wrench};
 pub use model::{
     AnchorSpring, AnchorSpringSpec, Body, BodyId, BodyRef, BodySpec, BodyState, ContactMemory, Coupling, Groups,

@@ -201,9 +201,9 @@ pub static SETTINGS: &[Setting] = &[
         |i, k| with_tree(i, |tree| tree.threads = THREADS[k].1),
         "whether large trees are divided among threads: the time changes, no bit does",
     )
-    .unless(|_, i| {
-        (tree(i)?.scheme != TreeScheme::Published)
-            .then_some("this scheme divides no tree among threads: give tree.scheme=published")
+    .unless(|model, i| match tree(i)?.scheme {
+        TreeScheme::Published => with_skin(model),
+        _ => Some("this scheme divides no tree among threads: give tree.scheme=published"),
     }),
     choice(
         "tree.instructions",
@@ -228,6 +228,7 @@ pub static SETTINGS: &[Setting] = &[
         "how bodies push where they touch: as the scheme does, or by springs",
     )
     .unless(|model, i| match tree(i)?.scheme {
+        _ if model.skin().is_some() => with_skin(model),
         TreeScheme::Midpoint(_) => without_contacts(model, i),
         _ => Some("contacts are springs in this scheme anyway"),
     }),
@@ -553,9 +554,14 @@ fn without_springs(model: &Model, _: &Input) -> Option<&'static str> {
 fn with_soft_forces(model: &Model, input: &Input) -> Option<()> {
     (model.flesh().is_some() || (input.torques && without_springs(model, input).is_none())).then_some(())
 }
+/// Soft skin and its bones are solved by a rule of their own, whatever the scheme.
+fn with_skin(model: &Model) -> Option<&'static str> {
+    model.skin().is_some().then_some("soft skin and its bones are solved together in a way that knows no such setting")
+}
 /// Only the default step halves its parts, and only while it has no rows from the model: those are halved by what runs it.
 fn without_halves(model: &Model, input: &Input) -> Option<&'static str> {
     match tree(input)?.scheme {
+        _ if model.skin().is_some() => with_skin(model),
         TreeScheme::Midpoint(_) => is_general(model, input)
             .then_some("loops, couplings, grips and flesh are solved without halving parts in this way"),
         _ => Some("this scheme halves nothing by itself: give tree.scheme=default"),
@@ -564,6 +570,7 @@ fn without_halves(model: &Model, input: &Input) -> Option<&'static str> {
 /// Where every operation is of the kind that all machines have: in the matrices of the bodies, and in the robust way of a tree.
 fn without_kernels(model: &Model, input: &Input) -> Option<&'static str> {
     let is_plain = match tree(input)?.scheme {
+        _ if model.skin().is_some() => return with_skin(model),
         TreeScheme::Exact | TreeScheme::Acceleration => model.flesh().is_none(),
         TreeScheme::Midpoint(Mode::Conservative) => {
             let has_rows = is_general(model, input) || contact::wanted(model, input);
@@ -585,6 +592,7 @@ fn without_contacts(model: &Model, input: &Input) -> Option<&'static str> {
 }
 fn without_contact_springs(model: &Model, input: &Input) -> Option<&'static str> {
     match tree(input)?.penalty() {
+        Some(_) if model.skin().is_some() => with_skin(model),
         Some(_) => without_contacts(model, input),
         None => Some("contacts are no springs: give tree.contacts=penalty first"),
     }

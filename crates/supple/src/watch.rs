@@ -1,6 +1,6 @@
 //! What a [`Work`](crate::Work) notes while it steps, beyond the [`Report`](crate::Report). None of it changes a result.
 
-use crate::maths::Wrench;
+use crate::loads::Ledger;
 use crate::solver::Impulses;
 
 /// What to note. The crate reads no clock: whoever wants times hands one in.
@@ -8,7 +8,7 @@ use crate::solver::Impulses;
 pub struct Watch {
     /// Nanoseconds from any fixed moment, for [`StageNanos`]; without it all times are 0.
     pub clock: Option<fn() -> u64>,
-    /// Whether every step keeps its joints' impulses, whatever the solver's settings ask.
+    /// Whether every step keeps the loads of joints and bodies, whatever the solver's settings ask.
     pub impulses: Impulses,
 }
 
@@ -56,17 +56,15 @@ pub(crate) struct Notes {
     watch: Watch,
     since: u64,
     nanos: StageNanos,
-    /// By joint, or empty.
-    pub(crate) impulses: Vec<Wrench>,
-    /// Length of the part that the impulses are of \[s\].
-    pub(crate) part: f64,
+    /// What joints and bodies carried.
+    pub(crate) ledger: Ledger,
 }
 
 impl Notes {
     pub(crate) fn set(&mut self, watch: Watch) {
         self.watch = watch;
         self.nanos = StageNanos::default();
-        self.impulses.clear();
+        self.ledger.clear();
     }
 
     /// A step begins.

@@ -237,8 +237,8 @@ fn go(feature: &Feature, scene: &Scene, solver: Solver, dt: f64) -> Result<Ran, 
 
 /// The load of the first joint against the weight below it, as a share of that.
 fn check_loads(model: &Model, input: &Input, work: &Work) -> Result<f64, String> {
-    let Some(first) = work.joint_impulses().first() else { return Err("joint loads are not reported".into()) };
-    let force = first.force / work.impulse_time();
+    let Some(first) = work.joint_loads().first() else { return Err("joint loads are not reported".into()) };
+    let force = first.constraint.force;
     let weight = -model.mass() * input.gravity;
     let off = force.distance(weight) / weight.length();
     match off {

@@ -16,8 +16,8 @@
 use super::Contact;
 use super::follow::Follow;
 use crate::forces::{Along, Force};
-use crate::maths::Twist;
 use crate::maths::rotation::turned_inertia;
+use crate::maths::{Twist, Wrench};
 use crate::model::{BodyId, Model, State};
 use glam::{DMat3, DVec3};
 
@@ -199,6 +199,20 @@ impl Touch {
         let slope = outer(n, n) * (self.stiffness * end * h + self.damping)
             + (DMat3::IDENTITY - outer(n, n) - outer(t, t) * (1.0 / (size * size))) * (most / size);
         (n * pressure - t * (most / size), slope)
+    }
+
+    /// (1) at `state`, which is `after` seconds before the end of the step: calls `visit` with what it does to each body.
+    pub(crate) fn wrenches(&self, model: &Model, state: &State, after: f64, mut visit: impl FnMut(BodyId, Wrench)) {
+        let place = self.place(state, (0.0, after));
+        let Some(linear) = self.linear(model, state, &place, DVec3::ZERO, 0.0) else { return };
+        let Follow { a, b, normal, carried, .. } = self.follow;
+        let force = linear.force - linear.damping * (place.velocity + carried);
+        if normal.dot(force) > 0.0 {
+            visit(a, Wrench::at(place.r_a, force));
+            if let Some(b) = b {
+                visit(b, Wrench::at(place.r_b, -force));
+            }
+        }
     }
 
     /// k \[N/m\]

@@ -15,6 +15,7 @@ use super::{Grab, Skin, SkinDynamics, SkinResponse, SkinSettings};
 use crate::contact::{Contact, ContactKey, Other};
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::Input;
+use crate::loads::Ledger;
 use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::rotation::{exp, log, skew, turned_inertia};
 use crate::maths::{Twist, Wrench};
@@ -56,6 +57,8 @@ pub(crate) struct SkinWork {
     u: Vec<DVec3>,
     /// Velocities of bodies.
     v: Vec<Vector>,
+    /// Multipliers of joints and grips.
+    multipliers: Vec<Vector>,
     stops: Vec<Stop>,
     grips: Vec<(u32, u8)>,
     pairs: Vec<(usize, usize)>,
@@ -94,6 +97,7 @@ impl SkinWork {
             f_s: Vec::new(),
             u: Vec::new(),
             v: Vec::new(),
+            multipliers: Vec::new(),
             stops: Vec::new(),
             grips: Vec::new(),
             pairs: Vec::new(),
@@ -189,6 +193,9 @@ pub(crate) fn substep(
     for (v, dv) in work.v.iter_mut().zip(&work.solution.bones) {
         add_scaled(v, 1.0, dv);
     }
+    let bodies = model.bodies().len();
+    work.multipliers.clear();
+    work.multipliers.extend_from_slice(&work.solution.bones[bodies..]);
     for (node, dv) in state.nodes.iter_mut().zip(&work.solution.skin) {
         node.velocity += *dv;
     }
@@ -205,6 +212,9 @@ pub(crate) fn substep(
             notes.mark(Stage::Check);
             work.respond_as_published((model, skin), state, h)?;
         }
+    }
+    if notes.ledger.is_open {
+        work.note(model, state, &mut notes.ledger);
     }
     notes.mark(Stage::Close);
 
@@ -536,10 +546,10 @@ impl SkinWork {
         if self.responder.rows.is_empty() {
             return Ok(());
         }
-        let SkinWork { posed, scalars, skeleton, responder, yields, v, .. } = self;
+        let SkinWork { posed, scalars, skeleton, responder, yields, v, multipliers, .. } = self;
         let ground = Ground { model, skin, posed, state, yields, h };
         let dv = responder.solve(&ground, skeleton).map_err(|node| failure(model, node))?;
-        for (v, dv) in v.iter_mut().zip(dv) {
+        for (v, dv) in v.iter_mut().chain(multipliers).zip(dv) {
             add_scaled(v, 1.0, dv);
         }
         if input.skin.dynamics == SkinDynamics::Soft {
@@ -548,6 +558,30 @@ impl SkinWork {
             responder.move_skin(skin, posed, inverse, |a, dv| nodes[a].velocity += dv);
         }
         Ok(())
+    }
+
+    /// Notes what joints, limits and contacts of bare bodies gave; the state is still that of the start.
+    fn note(&self, model: &Model, state: &State, ledger: &mut Ledger) {
+        let SkinWork { touches, contacts, stops, responder, multipliers, .. } = self;
+        ledger.knows_constraints();
+        for (j, (joint, multiplier)) in model.joints().iter().zip(multipliers).enumerate() {
+            let mut on_child = Wrench::ZERO;
+            for (row, multiplier) in joint.rows(&model.sides(joint, state)).iter().zip(multiplier) {
+                on_child += Wrench::new(row.a.linear, row.a.angular) * -*multiplier;
+            }
+            ledger.constrain(JointId(j as u32), on_child);
+        }
+        let rows = responder.rows.get(touches.len()..).unwrap_or(&[]);
+        for (contact, row) in contacts.iter().zip(rows) {
+            let lever = |body: BodyId| contact.point - state.bodies[body.index()].position;
+            ledger.touch(contact.a, Wrench::at(lever(contact.a), row.impulse));
+            if let Other::Body(b) = contact.b {
+                ledger.touch(b, Wrench::at(lever(b), -row.impulse));
+            }
+        }
+        for (stop, row) in stops.iter().zip(rows.get(contacts.len()..).unwrap_or(&[])) {
+            ledger.stop(stop.joint, Wrench::new(stop.a.linear, stop.a.angular) * row.impulse.x);
+        }
     }
 
     fn add_rows(&mut self, model: &Model, skin: &Skin, grabs: &[Grab], state: &State, h: f64) {
@@ -608,7 +642,7 @@ impl SkinWork {
         state: &mut State,
         h: f64,
     ) -> Result<(), Failure> {
-        let SkinWork { posed, posed_ahead, matrix, skeleton, responder, touches, yields, v, .. } = self;
+        let SkinWork { posed, posed_ahead, matrix, skeleton, responder, touches, yields, v, multipliers, .. } = self;
         responder.clear(skin.nodes());
         if touches.is_empty() {
             return Ok(());
@@ -626,7 +660,7 @@ impl SkinWork {
             responder.add_touch(&ground, &alone, end - touch.velocity, DVec3::ZERO);
         }
         let dv = responder.stop(&ground, skeleton).map_err(|node| failure(model, node))?;
-        for (v, dv) in v.iter_mut().zip(dv) {
+        for (v, dv) in v.iter_mut().chain(multipliers).zip(dv) {
             add_scaled(v, 1.0, dv);
         }
         let nodes = &mut state.nodes;

@@ -12,7 +12,7 @@ pub use impulse::Impulse;
 pub use reduced::Reduced;
 
 use crate::contact::{self, Penalty};
-use crate::input::{Contacts, Drive, FleshCoupling, Input};
+use crate::input::{Drive, FleshCoupling, Input};
 use crate::maths::lanes::Instructions;
 use crate::model::{Material, Model};
 use crate::step::StepError;
@@ -61,7 +61,7 @@ impl Solver {
     pub fn takes(&self, model: &Model, input: &Input) -> Result<(), StepError> {
         let together = matches!(
             self,
-            Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. })
+            Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_) | TreeScheme::Published, .. })
                 | Solver::Reduced(_)
                 | Solver::Impulse(Impulse { variant: impulse::Variant::System, .. })
                 | Solver::Assembly(Assembly { scheme: assembly::Scheme::Displacements, .. })
@@ -71,8 +71,9 @@ impl Solver {
             return Err(StepError::Unsupported { solver: self.name(), part: "flesh".into(), remedy });
         }
         let usual = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }));
-        if model.skin().is_some() && !usual {
-            let remedy = "use solver tree with its default scheme, which solves it together with bones";
+        let backward = matches!(self, Solver::Tree(Tree { scheme: TreeScheme::Published, .. }));
+        if model.skin().is_some() && !(usual || backward) {
+            let remedy = "use solver tree, which solves it together with bones";
             return Err(StepError::Unsupported { solver: self.name(), part: "skin".into(), remedy });
         }
         if model.skin().is_some() && !model.couplings().is_empty() {
@@ -94,10 +95,10 @@ impl Solver {
 
     /// What this solver lacks of the physics of the scene though it takes it, in words; a [`Run`](crate::Run) tells each once.
     pub fn lacks(&self, model: &Model, input: &Input) -> Option<&'static str> {
-        let rubs = |material: &Material| material.friction > 0.0;
-        let bodies_touch = input.contacts == Contacts::All && model.bodies().iter().any(|body| rubs(&body.material));
-        let touching = contact::wanted(model, input)
-            && (bodies_touch || model.obstacles().iter().any(|obstacle| rubs(&obstacle.material)));
+        let bounces = |material: &Material| material.restitution > 0.0;
+        let bounces = contact::wanted(model, input)
+            && (model.bodies().iter().any(|body| bounces(&body.material))
+                || model.obstacles().iter().any(|obstacle| bounces(&obstacle.material)));
         let rolls = |material: &Material| material.rolling > 0.0;
         let resists = contact::wanted(model, input)
             && (model.bodies().iter().any(|body| rolls(&body.material))
@@ -109,8 +110,8 @@ impl Solver {
             _ => false,
         };
         match self {
-            Solver::Assembly(_) if touching => Some(
-                "solver assembly has contacts without friction or bounce, so that what would stick slides: use solver tree or impulse",
+            Solver::Assembly(_) if bounces => Some(
+                "solver assembly has contacts without bounce, so that what would spring back stays: use solver tree or impulse",
             ),
             _ if resists && !has_rows => Some(
                 "nothing resists rolling here, so that balls roll on for ever: use solver tree with its default scheme and contacts, without skin",

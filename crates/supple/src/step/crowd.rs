@@ -101,7 +101,7 @@ fn four(model: &Model, inputs: [&Input; 4], mut states: [&mut State; 4], work: &
         return none;
     }
     let h = inputs[0].dt;
-    work.notes.impulses.clear();
+    work.notes.ledger.clear();
     let scratch = (&mut work.tree, &mut work.notes);
     let Some(done) = tree::substep_four(model, inputs, settings, h, &mut states, scratch) else { return none };
     for (state, _) in states.iter_mut().zip(done).filter(|(_, report)| report.is_some()) {

@@ -27,7 +27,7 @@ use crate::model::{BodyId, Model, State};
 use crate::servo;
 use crate::skin::{self, SkinWork};
 use crate::solver::reduced::command;
-use crate::solver::{Solver, assembly, impulse, reduced, tree};
+use crate::solver::{Impulses, Solver, Tree, TreeScheme, assembly, impulse, reduced, tree};
 use crate::watch::Stage;
 
 /// How often a failed part may be halved.
@@ -223,7 +223,8 @@ fn direct(
     let part = (span.h, span.after);
     contact::detect(model, asked, state, part, &mut work.contacts);
     let reduced = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
-    command::command(model, asked, part, work.contacts.contacts(), state, reduced)
+    let told = work.notes.ledger.commands(model);
+    command::command(model, asked, part, work.contacts.contacts(), state, (reduced, told))
 }
 
 /// One part of a step by the solver asked for.
@@ -231,8 +232,10 @@ fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut
     let Some(flesh) = model.flesh() else { return solve_bodies(model, input, span, None, state, work) };
     if input.flesh == FleshCoupling::Together {
         return match input.solver {
-            Solver::Tree(_) | Solver::Reduced(_) => solve_bodies(model, input, span, None, state, work),
-            Solver::Impulse(_) | Solver::Assembly(_) => solve_together((model, flesh), input, span, state, work),
+            Solver::Tree(Tree { scheme: TreeScheme::Midpoint(_), .. }) | Solver::Reduced(_) => {
+                solve_bodies(model, input, span, None, state, work)
+            }
+            _ => solve_together((model, flesh), input, span, state, work),
         };
     }
     let mut loose = work.loose.take().unwrap_or_else(|| Box::new(Loose::new(model, flesh)));
@@ -271,8 +274,12 @@ fn solve_bodies(
     work: &mut Work,
 ) -> Result<Report, Failure> {
     let part = (span.h, span.after);
-    work.notes.impulses.clear();
-    work.notes.part = span.h;
+    let kept = match input.solver {
+        Solver::Tree(settings) => settings.impulses,
+        _ => Impulses::Skip,
+    };
+    let is_wanted = work.notes.keeps(kept) == Impulses::Keep;
+    work.notes.ledger.begin(model, state, span.h, is_wanted);
     contact::detect(model, input, state, part, &mut work.contacts);
     let dozes = doze(model, input, state, work);
     work.contacts.leave_out(work.islands.held());
@@ -285,30 +292,39 @@ fn solve_bodies(
             Ok(_) => state.last_dt = span.h,
             Err(_) => state.clone_from(&work.part_start),
         }
+        if done.is_ok() {
+            work.notes.ledger.close(model, input, state, &[]);
+        }
         return done.map(|report| report.by(StepRule::Backward));
     }
+    let ledger = &mut work.notes.ledger;
     let done = match input.solver {
         // It writes only what succeeded, and the joints' memory itself.
         Solver::Tree(settings) => {
-            let touching = (contacts, work.islands.held());
-            tree::substep(model, input, touching, settings, span, state, &mut work.tree, &mut work.notes)
+            let outside = tree::Outside { contacts, held: work.islands.held(), law };
+            tree::substep(model, input, outside, settings, span, state, &mut work.tree, &mut work.notes)
         }
         Solver::Impulse(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.impulse.get_or_insert_with(|| Box::new(impulse::ImpulseWork::new(model)));
-            Ok(impulse::substep(model, input, settings, part, (contacts, law), state, work)?.by(StepRule::Impulse))
+            Ok(impulse::substep(model, input, settings, part, (contacts, law), state, (work, ledger))?
+                .by(StepRule::Impulse))
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            Ok(assembly::substep(model, input, settings, part, (contacts, law), state, work)?.by(StepRule::Assembly))
+            Ok(assembly::substep(model, input, settings, part, (contacts, law), state, (work, ledger))?
+                .by(StepRule::Assembly))
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
-            let report = reduced::substep(model, input, settings, part, contacts, state, work)?;
+            let report = reduced::substep(model, input, settings, part, contacts, state, (work, ledger))?;
             state.follow_turns(model);
             Ok(report.by(StepRule::Reduced))
         }),
     };
     work.notes.mark(Stage::Solve); // what a solver did not divide
+    if done.is_ok() {
+        work.notes.ledger.close(model, input, state, work.islands.held());
+    }
     if dozes {
         work.islands.release(model, state);
     }

@@ -5,6 +5,7 @@ use crate::contact::{Contact, ContactWork};
 use crate::flesh::loose::Loose;
 use crate::flesh::together::Together;
 use crate::input::Input;
+use crate::loads::{BodyLoad, JointLoad};
 use crate::maths::Wrench;
 use crate::model::{Model, Rest, State};
 use crate::servo;
@@ -72,7 +73,7 @@ impl Work {
     /// Before a step in which nothing is solved: what is told beside the report stays if it is of this state, and is empty otherwise.
     pub(super) fn keep_notes_of(&mut self, signature: u64) {
         if self.noted != signature {
-            self.notes.impulses.clear();
+            self.notes.ledger.clear();
             self.contacts.clear();
             self.skin.iter_mut().for_each(|skin| skin.pressures.clear());
         }
@@ -88,15 +89,26 @@ impl Work {
         self.notes.nanos()
     }
 
+    /// What each joint carried in the last part of the last step, by where it comes from. Every solver reports it, once it or a [`Watch`] was told to keep it;
+    /// empty before.
+    pub fn joint_loads(&self) -> &[JointLoad] {
+        self.notes.ledger.joint_loads()
+    }
+
+    /// What contacts and flesh did to each body in the last part of the last step; kept with [`joint_loads`](Work::joint_loads).
+    pub fn body_loads(&self) -> &[BodyLoad] {
+        self.notes.ledger.body_loads()
+    }
+
     /// The impulse each joint exerted on its child in the last part of the last step, about the child's centre of mass
     /// \[N·s, N·m·s\]: constraint, spring, limit and motor together. Empty unless the solver or a [`Watch`] was told to keep them.
     pub fn joint_impulses(&self) -> &[Wrench] {
-        &self.notes.impulses
+        self.notes.ledger.joint_impulses()
     }
 
     /// Length of the part that [`joint_impulses`](Work::joint_impulses) are of \[s\]: divided by it, they are mean forces and torques.
     pub fn impulse_time(&self) -> f64 {
-        self.notes.part
+        self.notes.ledger.part
     }
 
     /// The vertices of the skin that something pressed on in the last part of the last step, and the forces \[N\].

@@ -9,13 +9,15 @@
 
 use super::inertia::Inertia;
 use super::rows::{Rows, Stop, world};
+use super::surfaces::{RECOVERY, Surfaces};
 use super::{Assembly, Cut, Linear};
 use crate::contact::Contact;
 use crate::contact::follow::Follow;
 use crate::forces::{self, JointView};
 use crate::input::{Drive, Grip, Input};
+use crate::loads::Ledger;
 use crate::maths::rotation::{exp, log, turned_inertia};
-use crate::maths::{Pose, Twist};
+use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Hold, Sides};
 use crate::model::{BodyId, BodyState, Joint, JointId, JointMask, Model, State};
 use glam::{DQuat, DVec3};
@@ -54,8 +56,41 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Joint(JointId),
-    Driven,
+    Driven(JointId),
     Grip,
+}
+
+/// What the rows of a pair of bodies are.
+#[derive(Clone, Copy, Debug)]
+enum RowsOf {
+    Held(Owner),
+    Limit(JointId),
+}
+
+/// What rows gave in a correction, `Jᵀ λ` of their displacements \[kg·m, kg·m²\]; empty where nobody asks.
+#[derive(Clone, Default)]
+struct Pulls {
+    /// By joint, on its child: constraints, and hard limits.
+    joints: Vec<Wrench>,
+    limits: Vec<Wrench>,
+    is_wanted: bool,
+    /// Whether the multipliers of this iteration were found.
+    are_known: bool,
+}
+
+impl Pulls {
+    fn begin(&mut self, model: &Model, is_wanted: bool) {
+        for list in [&mut self.joints, &mut self.limits] {
+            list.clear();
+            list.resize(if is_wanted { model.joints().len() } else { 0 }, Wrench::ZERO);
+        }
+        self.is_wanted = is_wanted;
+    }
+
+    fn copy_from(&mut self, other: &Pulls) {
+        self.joints.clone_from(&other.joints);
+        self.limits.clone_from(&other.limits);
+    }
 }
 
 /// Whether joint limits are rows too.
@@ -68,19 +103,6 @@ pub(super) enum LimitRows {
     /// Yes, those that are passed.
     Passed,
 }
-
-/// A contact that acts while it pushes.
-#[derive(Clone, Copy)]
-struct Surface {
-    follow: Follow,
-    /// The gap it keeps: none, or what is left of one that was below.
-    least: f64,
-    /// From the end of the part to the end of the step \[s\].
-    left: f64,
-}
-
-/// Share of a penetration that is recovered in one part.
-const RECOVERY: f64 = 0.2;
 
 /// What a correction did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,7 +150,7 @@ pub(super) struct Correction {
     pub(super) held: Vec<Held>,
     pub(super) limits: LimitRows,
     /// What touches within the part.
-    contacts: Vec<Surface>,
+    surfaces: Surfaces,
     /// How much turning is resisted while joints are open: a body of mass m with levers r and joints open by E turns with the inertia
     /// `I + wariness · m r E`. 0 where the masses alone shall count \[1/rad\].
     pub(super) wariness: f64,
@@ -146,6 +168,10 @@ pub(super) struct Correction {
     pub(super) turned: Vec<DVec3>,
     /// By body: the present iteration.
     steps: Vec<Step>,
+    /// By pair of bodies of the rows: what they are.
+    rows_of: Vec<RowsOf>,
+    pulls: Pulls,
+    best_pulls: Pulls,
     /// By body: the best pose so far, how far it is moved, and the sum of its turns.
     best: Vec<(Pose, Twist, DVec3)>,
 }
@@ -176,7 +202,7 @@ impl Correction {
             rows: Rows::new(model),
             held: Vec::new(),
             limits: LimitRows::None,
-            contacts: Vec::new(),
+            surfaces: Surfaces::new(bodies),
             wariness: 0.0,
             patience: PATIENCE,
             finest: 1.0,
@@ -188,6 +214,9 @@ impl Correction {
                 Step { from: Pose::IDENTITY, moved: Twist::ZERO, turned: DVec3::ZERO, motion: Twist::ZERO };
                 bodies
             ],
+            rows_of: Vec::new(),
+            pulls: Pulls::default(),
+            best_pulls: Pulls::default(),
             best: vec![(Pose::IDENTITY, Twist::ZERO, DVec3::ZERO); bodies],
         }
     }
@@ -200,6 +229,45 @@ impl Correction {
         }
     }
 
+    /// Whether what rows give in the corrections to come is to be noted.
+    pub(super) fn note_pulls(&mut self, model: &Model, is_wanted: bool) {
+        self.pulls.begin(model, is_wanted);
+    }
+
+    /// Finds what the rows of the motion found give, if anybody asks.
+    fn find_pulls(&mut self) {
+        self.pulls.are_known = self.pulls.is_wanted && self.rows.find_multipliers(&self.inertia);
+    }
+
+    /// Adds what the rows of an iteration give.
+    fn add_pulls(&mut self) {
+        if !self.pulls.are_known {
+            return;
+        }
+        let pulls = &mut self.pulls;
+        for (pair, rows_of) in self.rows_of.iter().enumerate() {
+            let [on_a, _] = self.rows.pulls(pair);
+            match *rows_of {
+                RowsOf::Held(Owner::Joint(id) | Owner::Driven(id)) => pulls.joints[id.index()] += on_a,
+                RowsOf::Held(Owner::Grip) => {}
+                RowsOf::Limit(id) => pulls.limits[id.index()] += on_a,
+            }
+        }
+    }
+
+    /// Notes the impulses that moved bodies so within `h`.
+    pub(super) fn note(&self, h: f64, state: &State, ledger: &mut Ledger) {
+        if !self.pulls.is_wanted {
+            return;
+        }
+        ledger.knows_constraints();
+        for (k, (joint, limit)) in self.pulls.joints.iter().zip(&self.pulls.limits).enumerate() {
+            ledger.constrain(JointId(k as u32), *joint * (1.0 / h));
+            ledger.stop(JointId(k as u32), *limit * (1.0 / h));
+        }
+        self.surfaces.note(h, state, ledger);
+    }
+
     /// What must be closed at the end of a part of `h` seconds: joints, prescribed motions, and grips, which have `after` more seconds to
     /// get where they should be.
     pub(super) fn hold(&mut self, model: &Model, input: &Input, state: &State, (h, after): (f64, f64)) {
@@ -210,7 +278,7 @@ impl Correction {
             match input.joint(k).drive {
                 Drive::Velocity(rates) => {
                     let hold = driven(joint, model.sides(joint, state), state.joints[k].angle, &rates, h);
-                    self.push_joint(model, joint, hold, Owner::Driven);
+                    self.push_joint(model, joint, hold, Owner::Driven(id));
                 }
                 Drive::Forces | Drive::Acceleration(_) => self.push_joint(model, joint, joint.hold(), Owner::Joint(id)),
             }
@@ -257,7 +325,7 @@ impl Correction {
         self.held.push(Held { hold, a, b, owner, length, weight: 1.0 });
     }
 
-    /// Changes where bodies would go alone by the least motion that keeps what is held closed, by the rows of the start. Returns
+    /// Changes where bodies would go alone by the least motion that keeps what is held closed and what touches apart, by the rows of the start. Returns
     /// the iterations.
     ///
     /// Springs that act on bodies alone turn light ones by radians in a step, whatever their joints carry: what is closed
@@ -277,8 +345,12 @@ impl Correction {
         let enough = 0.1 * settings.tolerance * self.finest;
         let stop = Stop { iterations: settings.inner, share: share(settings.linear), enough };
         let iterations = self.rows.solve(&mut self.inertia, settings.linear, stop);
+        self.find_pulls();
+        self.rows.follow(displacements);
+        self.surfaces.answer(&mut self.rows, &self.inertia, state, &self.moved);
+        self.add_pulls();
         for (i, displacement) in displacements.iter_mut().enumerate() {
-            *displacement = *displacement + self.rows.motion(i);
+            *displacement = self.rows.motion(i);
         }
         iterations
     }
@@ -297,22 +369,26 @@ impl Correction {
         let (mut poor, mut damping) = (0, None);
         while outcome.outer < settings.outer && now.largest > settings.tolerance {
             outcome.outer += 1;
-            let largest = match damping {
+            let cut = match damping {
                 None => {
                     let enough = 0.1 * settings.tolerance * self.finest;
                     let stop = Stop { iterations: settings.inner, share: share(settings.linear), enough };
                     outcome.inner += self.rows.solve(&mut self.inertia, settings.linear, stop);
-                    self.cut(settings, settings.cut, state)
+                    settings.cut
                 }
                 Some(lambda) => {
                     outcome.inner += 1;
                     if !self.rows.solve_damped(&self.inertia, lambda) {
                         break;
                     }
-                    self.cut(settings, Cut::Whole, state)
+                    Cut::Whole
                 }
             };
             let promised = now.square - self.rows.left();
+            self.find_pulls();
+            self.surfaces.answer(&mut self.rows, &self.inertia, state, &self.moved);
+            self.add_pulls();
+            let largest = self.cut(settings, cut, state);
             self.apply(1.0, state);
             let next = self.linearise(model, state);
             let gained = now.square - next.square;
@@ -390,6 +466,8 @@ impl Correction {
 
     /// Remembers the present pose as the best.
     fn keep(&mut self, state: &State) {
+        self.surfaces.keep();
+        self.best_pulls.copy_from(&self.pulls);
         for (i, body) in state.bodies.iter().enumerate() {
             self.best[i] = (body.pose(), self.moved[i], self.turned[i]);
         }
@@ -397,6 +475,8 @@ impl Correction {
 
     /// To the best pose.
     fn go_back(&mut self, state: &mut State) {
+        self.surfaces.go_back();
+        self.pulls.copy_from(&self.best_pulls);
         for (i, body) in state.bodies.iter_mut().enumerate() {
             let (pose, moved, turned) = self.best[i];
             (body.position, body.orientation) = (pose.translation, pose.rotation);
@@ -439,12 +519,14 @@ impl Correction {
         let mut open = 0.0f64;
         rows.clear();
         self.residuals.clear();
+        self.rows_of.clear();
         let pose = |body: usize| state.bodies.get(body).map_or(Pose::IDENTITY, BodyState::pose);
         for held in &self.held {
             let errors = held.hold.errors(pose(held.a), pose(held.b));
             let translations = held.hold.mask.held_translations();
             let mut squares = [0.0; 2];
             rows.between(held.a, held.b);
+            self.rows_of.push(RowsOf::Held(held.owner));
             for (k, row) in errors.iter().enumerate() {
                 let turns = usize::from(k >= translations);
                 let scale = [1.0, held.length][turns] * held.weight;
@@ -463,71 +545,55 @@ impl Correction {
             LimitRows::Passed => self.linearise_limits(model, state, &mut measured),
             LimitRows::Hard => self.linearise_stops(model, state, &mut measured),
         }
-        self.linearise_contacts(model, state, &mut measured);
+        for surface in &self.surfaces.list {
+            let passed = (-surface.room(state)).max(0.0);
+            measured.largest = measured.largest.max(passed);
+            measured.square += passed * passed;
+        }
         measured
     }
 
-    /// What may touch in a part `h` that starts at `state`: Faure's smooth surface contact, a row along the normal that acts while it pushes.
-    pub(super) fn touch(&mut self, contacts: &[Contact], state: &State, (h, after): (f64, f64)) {
-        self.contacts.clear();
-        self.contacts.extend(contacts.iter().map(|contact| Surface {
-            follow: Follow::new(contact, state, (h, after)),
-            least: (1.0 - RECOVERY) * contact.gap.min(0.0),
-            left: after,
-        }));
-        let between = self.contacts.iter().filter_map(|c| Some((c.follow.a.index(), c.follow.b?.index())));
-        if let Some(edges) = self.rows.join(between) {
-            self.inertia.couple(&edges);
-        }
+    /// What may touch in a part `h` that starts at `state`.
+    pub(super) fn touch(&mut self, contacts: &[Contact], state: &State, part: (f64, f64)) {
+        self.surfaces.begin(contacts, state, part);
     }
 
     /// How deep anything is in anything else \[m\].
     pub(super) fn penetration(&self, state: &State) -> f64 {
-        self.contacts.iter().map(|contact| -contact.follow.gap_at(state, contact.left)).fold(0.0, f64::max)
+        self.surfaces.list.iter().map(|contact| -contact.follow.gap_at(state, contact.left)).fold(0.0, f64::max)
+    }
+
+    /// Whether something may touch.
+    pub(super) fn touches(&self) -> bool {
+        !self.surfaces.list.is_empty()
     }
 
     /// Whether something touches, and only what does not move by itself.
     pub(super) fn touches_only_what_stands(&self) -> bool {
-        !self.contacts.is_empty() && self.contacts.iter().all(|contact| contact.follow.carried == DVec3::ZERO)
+        !self.surfaces.list.is_empty() && self.surfaces.list.iter().all(|contact| contact.follow.carried == DVec3::ZERO)
+    }
+
+    /// The body that has moved farthest in the part.
+    pub(super) fn fastest(&self, state: &State) -> BodyId {
+        let far = |i: &usize| self.moved[*i].linear.length();
+        let most = (0..state.bodies.len()).max_by(|i, j| far(i).total_cmp(&far(j)));
+        BodyId(most.unwrap_or(0) as u32)
     }
 
     /// Nothing touches.
     pub(super) fn touch_nothing(&mut self) {
-        self.contacts.clear();
-        if let Some(edges) = self.rows.join(std::iter::empty()) {
-            self.inertia.couple(&edges);
-        }
-    }
-
-    /// Rows of contacts that are passed, by the least way that leaves no gap below where it is allowed.
-    fn linearise_contacts(&mut self, model: &Model, state: &State, measured: &mut Measured) {
-        for contact in &self.contacts {
-            let passed = contact.follow.gap_at(state, contact.left) - contact.least;
-            if passed >= 0.0 {
-                continue;
-            }
-            let Follow { a, b, normal, .. } = contact.follow;
-            let [r_a, r_b] = contact.follow.levers_at(state);
-            self.rows.between(a.index(), b.map_or(world(model), |b| b.index()));
-            self.rows.push(
-                Twist::new(normal, r_a.cross(normal)),
-                Twist::new(-normal, -r_b.cross(normal)),
-                -passed,
-                1.0,
-            );
-            measured.largest = measured.largest.max(-passed);
-            measured.square += passed * passed;
-        }
+        self.surfaces.list.clear();
     }
 
     /// Rows of hard limits that are passed.
     fn linearise_stops(&mut self, model: &Model, state: &State, measured: &mut Measured) {
-        let Correction { rows, inertia, .. } = self;
+        let Correction { rows, rows_of, inertia, .. } = self;
         forces::stops(model, state, |stop| {
             if stop.gap < 0.0 {
                 let (a, b) = (stop.child.index(), stop.parent.map_or(world(model), |b| b.index()));
                 let scale = if stop.a.linear == DVec3::ZERO { inertia.length(a, b) } else { 1.0 };
                 rows.between(a, b);
+                rows_of.push(RowsOf::Limit(stop.joint));
                 rows.push(stop.a, stop.b, -stop.gap, scale);
                 measured.largest = measured.largest.max(-stop.gap);
                 measured.square += (stop.gap * scale).powi(2);
@@ -537,7 +603,7 @@ impl Correction {
 
     /// Takes from the velocities of `state` what lifted bodies out of each other within `h`: they part without a speed.
     pub(super) fn settle(&mut self, model: &Model, state: &mut State, h: f64) {
-        for contact in self.contacts.iter().filter(|contact| contact.least < 0.0) {
+        for contact in self.surfaces.list.iter().filter(|contact| contact.least < 0.0) {
             let Follow { a, b, normal, .. } = contact.follow;
             let [r_a, r_b] = contact.follow.levers_at(state);
             let parting = normal.dot(contact.follow.velocity_at(state));
@@ -576,6 +642,7 @@ impl Correction {
                 let (scale, stiffness) = if turns { (length, limits.stiffness) } else { (1.0, limits.slide_stiffness) };
                 if limits.are_hard() || stiffness > 0.0 {
                     self.rows.between(a, b);
+                    self.rows_of.push(RowsOf::Limit(JointId(k as u32)));
                     self.rows.push(row_a, row_b, -passed, scale);
                     measured.largest = measured.largest.max(passed);
                     measured.square += (passed * scale).powi(2);

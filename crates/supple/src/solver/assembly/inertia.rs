@@ -72,12 +72,6 @@ impl Inertia {
         }
     }
 
-    /// Makes room for what couples these bodies.
-    pub(super) fn couple(&mut self, edges: &[(usize, usize)]) {
-        self.with_springs = Sparse::new(&vec![6; self.masses.len()], edges);
-        self.factors = Ldl::new(&self.with_springs);
-    }
-
     /// The distance that a radian counts as between two bodies \[m\]: their radius of gyration. Least squares need a common unit.
     pub(super) fn length(&self, a: usize, b: usize) -> f64 {
         let mean = |m: &DMat3| (m.x_axis.x + m.y_axis.y + m.z_axis.z) / 3.0;

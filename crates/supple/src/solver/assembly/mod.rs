@@ -14,6 +14,7 @@ mod budget;
 mod correct;
 mod inertia;
 mod rows;
+mod surfaces;
 
 pub use budget::Budget;
 pub use correct::Residual;
@@ -21,6 +22,7 @@ pub use correct::Residual;
 use crate::contact::{self, Contact};
 use crate::flesh::together::Law;
 use crate::input::{Drive, Grip, Input};
+use crate::loads::Ledger;
 use crate::maths::Twist;
 use crate::maths::block::from_twist;
 use crate::measure;
@@ -146,14 +148,16 @@ pub(crate) fn substep(
     part: (f64, f64),
     (contacts, law): (&[Contact], Option<&mut Law>),
     state: &mut State,
-    work: &mut AssemblyWork,
+    (work, ledger): (&mut AssemblyWork, &mut Ledger),
 ) -> Result<Report, Failure> {
+    work.correction.note_pulls(model, ledger.is_open);
     let outcome = match settings.scheme {
         Scheme::Displacements => displacements(model, (input, contacts, law), &settings, part, state, work)?,
         Scheme::Projected => baselines::projected(model, input, &settings, part.0, state, work)?,
         Scheme::Baumgarte => baselines::baumgarte(model, input, &settings, part.0, state, work),
         Scheme::Posing => posing(model, &input.grips, &settings, state, work),
     };
+    work.correction.note(part.0, state, ledger);
     state.follow_turns(model);
     let gap = measure::joint_gap(model, state);
     Ok(Report {
@@ -212,6 +216,9 @@ fn displacements(
 
     // v = Δ/h + ½ h M⁻¹ f. Nothing that stands still makes Δᵀ M Δ larger by being touched; rows that come and go on the way may, and are held to it.
     let together = correction.inertia.size(state, &correction.moved);
+    if correction.touches() && outcome.after > UNSOLVED {
+        return Err(Failure::Unsettled(correction.fastest(state)));
+    }
     let pushed = together > alone && correction.touches_only_what_stands() && !moves_by_hand(input);
     let share = if pushed { (alone / together).sqrt() } else { 1.0 };
     for (i, body) in state.bodies.iter_mut().enumerate() {
@@ -228,6 +235,9 @@ fn displacements(
     correction.settle(model, state, h);
     Ok(outcome)
 }
+
+/// With contacts, joints and contacts that are left open by more than this make a part that was not solved \[m, rad\].
+const UNSOLVED: f64 = 1e-3;
 
 /// Whether the input moves bodies whatever it takes.
 fn moves_by_hand(input: &Input) -> bool {

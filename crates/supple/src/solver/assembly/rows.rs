@@ -17,9 +17,9 @@
 
 use super::Linear;
 use super::inertia::{Inertia, dot};
-use crate::maths::Twist;
-use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist};
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist, to_wrench};
 use crate::maths::sparse::{Ldl, Sparse};
+use crate::maths::{Twist, Wrench};
 use crate::model::Model;
 
 /// Six numbers for each body, and six for the world that stay zero.
@@ -53,6 +53,9 @@ pub(super) struct Stop {
 /// Below this share of its start the slope `Jᵀ(J δ − b)` is zero to rounding: no motion comes nearer.
 const FLAT: f64 = 1e-11;
 
+/// Rounds in which multipliers are found: each takes what is off to a millionth or so.
+const MULTIPLIER_ROUNDS: usize = 4;
+
 /// Rows `J δ = b` with the iterates of their solution.
 pub(super) struct Rows {
     pairs: Vec<Pair>,
@@ -63,6 +66,10 @@ pub(super) struct Rows {
     residual: Vec<f64>,
     /// `J p`
     image: Vec<f64>,
+    /// λ, c, and the residual while they are found.
+    multipliers: Vec<f64>,
+    asked: Vec<f64>,
+    left: Vec<f64>,
     // By body, the world at the end.
     motion: Vec<Vector>,
     /// `Jᵀ(b − J δ)`
@@ -73,10 +80,8 @@ pub(super) struct Rows {
     /// `Ñ`
     nearly: Sparse,
     factors: Ldl,
-    /// Bodies that rows of the model couple, those that contacts couple besides, and those that they are to.
-    edges: Vec<(usize, usize)>,
-    joined: Vec<(usize, usize)>,
-    wanted: Vec<(usize, usize)>,
+    /// By body: what a push answers with, see `stiffly`.
+    answer: Vec<Vector>,
     /// μ of `Ñ` \[1/kg\].
     mu: f64,
     /// \[kg\]
@@ -91,16 +96,13 @@ const SHARE_OF_LIGHTEST: f64 = 1e-11;
 impl Rows {
     pub(super) fn new(model: &Model) -> Rows {
         let by_body = || vec![[0.0; 6]; model.bodies().len() + 1];
-        let edges = pairs(model);
-        let nearly = Sparse::new(&vec![6; model.bodies().len()], &edges);
+        let nearly = Sparse::new(&vec![6; model.bodies().len()], &pairs(model));
         let masses = || model.bodies().iter().map(|body| body.mass);
         let (heaviest, lightest) = (masses().fold(0.0, f64::max), masses().fold(f64::INFINITY, f64::min));
         Rows {
             factors: Ldl::new(&nearly),
             nearly,
-            edges,
-            joined: Vec::new(),
-            wanted: Vec::new(),
+            answer: by_body(),
             heaviest,
             mu: (SHARE_OF_HEAVIEST / heaviest).max(SHARE_OF_LIGHTEST / lightest),
             pairs: Vec::new(),
@@ -108,28 +110,14 @@ impl Rows {
             b: Vec::new(),
             residual: Vec::new(),
             image: Vec::new(),
+            multipliers: Vec::new(),
+            asked: Vec::new(),
+            left: Vec::new(),
             motion: by_body(),
             slope: by_body(),
             steepest: by_body(),
             search: by_body(),
         }
-    }
-
-    /// Lets rows act between these bodies besides those of the model. When they are others than before, which allocates, returns all that are coupled now.
-    pub(super) fn join(&mut self, between: impl Iterator<Item = (usize, usize)>) -> Option<Vec<(usize, usize)>> {
-        self.wanted.clear();
-        self.wanted.extend(between.map(|(a, b)| (a.min(b), a.max(b))));
-        self.wanted.sort_unstable();
-        self.wanted.dedup();
-        if self.wanted == self.joined {
-            return None;
-        }
-        std::mem::swap(&mut self.wanted, &mut self.joined);
-        let bodies = self.motion.len() - 1;
-        let edges: Vec<(usize, usize)> = self.edges.iter().chain(&self.joined).copied().collect();
-        self.nearly = Sparse::new(&vec![6; bodies], &edges);
-        self.factors = Ldl::new(&self.nearly);
-        Some(edges)
     }
 
     /// No rows.
@@ -260,6 +248,102 @@ impl Rows {
         for (b, image) in self.residual.iter_mut().zip(&self.image) {
             *b -= image;
         }
+    }
+
+    /// Adds these motions of the bodies to the motion found.
+    pub(super) fn follow(&mut self, displacements: &[Twist]) {
+        for (motion, displacement) in self.motion.iter_mut().zip(displacements) {
+            add_scaled(motion, 1.0, &from_twist(*displacement));
+        }
+    }
+
+    /// Finds the multipliers of the motion found, `N δ = Jᵀ λ`; tells whether it could. What is left of the rows stays as it is.
+    ///
+    /// δ is also the least of `½ |J δ − c|² + μ (½ δᵀ N δ − λᵀ J δ)` with c = J δ, whose solution has `λ ← λ + (c − J δ)/μ`: the method of multipliers, with
+    /// the factors of `Ñ`. μ is small beside `J N⁻¹ Jᵀ`, so that few rounds do.
+    pub(super) fn find_multipliers(&mut self, inertia: &Inertia) -> bool {
+        self.multipliers.clear();
+        if !self.factor(inertia, self.mu) {
+            return false;
+        }
+        let (rows, bodies) = (self.a.len(), self.motion.len() - 1);
+        self.search.copy_from_slice(&self.motion);
+        self.image.resize(rows, 0.0);
+        self.find_image();
+        self.asked.clone_from(&self.image);
+        self.multipliers.resize(rows, 0.0);
+        std::mem::swap(&mut self.residual, &mut self.left);
+        self.residual.clear();
+        self.residual.resize(rows, 0.0);
+        for _ in 0..MULTIPLIER_ROUNDS {
+            for (r, (asked, multiplier)) in self.residual.iter_mut().zip(self.asked.iter().zip(&self.multipliers)) {
+                *r = asked + self.mu * multiplier;
+            }
+            self.find_slope();
+            self.search.copy_from_slice(&self.slope);
+            self.factors.solve(&mut self.search[..bodies]);
+            self.find_image();
+            for (multiplier, (asked, image)) in self.multipliers.iter_mut().zip(self.asked.iter().zip(&self.image)) {
+                *multiplier += (asked - image) / self.mu;
+            }
+        }
+        std::mem::swap(&mut self.residual, &mut self.left);
+        true
+    }
+
+    /// Factors `Ñ` for [`stiffly`](Rows::stiffly); tells whether it could be.
+    pub(super) fn factor_stiff(&mut self, inertia: &Inertia) -> bool {
+        self.factor(inertia, self.mu)
+    }
+
+    /// `x ← (N + JᵀJ/μ)⁻¹ x`: how bodies move by a push when rows keep all but a millionth of what they ask.
+    pub(super) fn stiffly(&mut self, x: &mut [Vector]) {
+        let bodies = x.len() - 1;
+        self.factors.solve(&mut x[..bodies]);
+        x.iter_mut().for_each(|x| x.iter_mut().for_each(|x| *x *= self.mu));
+        x[bodies] = [0.0; 6];
+    }
+
+    /// Finds how bodies answer a push, see [`answer`](Rows::answer).
+    pub(super) fn foresee_push(&mut self, push: &[Vector]) {
+        let mut answer = std::mem::take(&mut self.answer);
+        answer.copy_from_slice(push);
+        self.stiffly(&mut answer);
+        self.answer = answer;
+    }
+
+    /// How a body answers the last push that was foreseen.
+    pub(super) fn answer(&self, body: usize) -> Twist {
+        to_twist(&self.answer[body])
+    }
+
+    /// Adds the answer to that push to the motion, and to the multipliers, where they are known, what rows did for it: `−J x/μ`.
+    pub(super) fn take_push(&mut self) {
+        for (motion, answer) in self.motion.iter_mut().zip(&self.answer) {
+            add_scaled(motion, 1.0, answer);
+        }
+        if self.multipliers.len() == self.a.len() {
+            self.search.copy_from_slice(&self.answer);
+            self.image.resize(self.a.len(), 0.0);
+            self.find_image();
+            for (multiplier, image) in self.multipliers.iter_mut().zip(&self.image) {
+                *multiplier -= image / self.mu;
+            }
+        }
+    }
+
+    /// `Jᵀ λ` of the rows of a pair, on a and on b; nothing where no multipliers could be found.
+    pub(super) fn pulls(&self, pair: usize) -> [Wrench; 2] {
+        let first = pair.checked_sub(1).map_or(0, |before| self.pairs[before].end as usize);
+        let rows = first..self.pairs[pair].end as usize;
+        [&self.a, &self.b].map(|side| {
+            let mut sum = [0.0; 6];
+            for i in rows.clone() {
+                let multiplier = self.multipliers.get(i).copied().unwrap_or(0.0);
+                add_scaled(&mut sum, multiplier, &side[i]);
+            }
+            to_wrench(&sum)
+        })
     }
 
     /// `|J δ − b|²` at the motion found.

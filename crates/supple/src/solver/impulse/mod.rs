@@ -21,6 +21,7 @@ mod system;
 use crate::contact::Contact;
 use crate::flesh::together::Law;
 use crate::input::{Grip, Input};
+use crate::loads::Ledger;
 use crate::maths::Twist;
 use crate::maths::block::{Vector, from_twist, from_wrench, to_twist};
 use crate::model::{Body, JointId, Model, State};
@@ -109,6 +110,7 @@ pub(crate) struct ImpulseWork {
     /// The joints that close loops, while loops are split; else they wait in `unmarked`.
     marked: Option<Box<Marked>>,
     unmarked: Option<Box<Marked>>,
+    noting: Option<Box<Noting>>,
     by_joint: ByJoint,
     kicks: Kicks,
     pushes: Pushes,
@@ -125,6 +127,33 @@ pub(crate) struct ImpulseWork {
     given: Vec<[f64; 3]>,
     /// How far the bodies move in the part by the velocities that implicit forces see \[m, rad\].
     moved: Vec<Vector>,
+}
+
+/// What is kept to note the impulses of one end of a part; made when they are first wanted.
+struct Noting {
+    system: System,
+    /// Before the corrections: velocities, and what contacts and limits had been given.
+    velocities: Vec<Twist>,
+    given: Vec<[f64; 3]>,
+    /// On bodies, of all but joints.
+    impulses: Vec<Vector>,
+    /// Where flesh takes them to be going.
+    moved: Vec<Vector>,
+    change: Vec<Twist>,
+}
+
+impl Noting {
+    fn new(model: &Model) -> Noting {
+        let bodies = model.bodies().len();
+        Noting {
+            system: System::new(model, Which::All),
+            velocities: Vec::with_capacity(bodies),
+            given: Vec::new(),
+            impulses: vec![[0.0; 6]; bodies],
+            moved: Vec::with_capacity(bodies),
+            change: Vec::with_capacity(bodies),
+        }
+    }
 }
 
 /// The joints that close loops, when loops are split.
@@ -170,6 +199,7 @@ impl ImpulseWork {
             tree: None,
             marked: None,
             unmarked: None,
+            noting: None,
             by_joint: ByJoint::default(),
             kicks: Kicks::new(model),
             pushes: Pushes::new(model),
@@ -210,20 +240,20 @@ pub(crate) fn substep(
     (h, after): (f64, f64),
     (contacts, law): (&[Contact], Option<&mut Law>),
     state: &mut State,
-    work: &mut ImpulseWork,
+    (work, ledger): (&mut ImpulseWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     let flesh = law.as_deref();
     let part = Part { model, input, settings, h, after, contacts, flesh, held: &input.grips, loose: &[] };
     let mut done = match (settings.variant, input.grips.is_empty()) {
-        (Variant::SplitLoops, _) if !model.topology().is_tree() => part.run_split(state, work),
-        (_, true) => part.run(state, work),
-        (_, false) => part.run_gripped(state, work),
+        (Variant::SplitLoops, _) if !model.topology().is_tree() => part.run_split(state, work, ledger),
+        (_, true) => part.run(state, work, ledger),
+        (_, false) => part.run_gripped(state, work, ledger),
     };
     let is_short = h * f64::from(input.substeps.max(1)) < GIVING_WAY * input.dt;
     if done.is_err() && !input.grips.is_empty() && is_short {
         // It seems that a grip is out of reach: then all give way, and pull like springs.
         let giving = Part { held: &[], loose: &input.grips, ..part };
-        done = giving.run(state, work).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
+        done = giving.run(state, work, ledger).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
     }
     let report = done?;
     if let Some(law) = law {
@@ -260,10 +290,10 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// The same with the system that has rows for grips.
-    fn run_gripped(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+    fn run_gripped(&self, start: &State, work: &mut ImpulseWork, ledger: &mut Ledger) -> Result<Report, Failure> {
         let gripped = work.gripped.get_or_insert_with(|| Box::new(System::new(self.model, Which::All)));
         std::mem::swap(&mut work.system, gripped);
-        let done = self.run(start, work);
+        let done = self.run(start, work, ledger);
         if let Some(system) = &mut work.gripped {
             std::mem::swap(&mut work.system, system);
         }
@@ -271,14 +301,14 @@ impl Part<'_> {
     }
 
     /// The same with joints that close loops apart from the others.
-    fn run_split(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+    fn run_split(&self, start: &State, work: &mut ImpulseWork, ledger: &mut Ledger) -> Result<Report, Failure> {
         let tree = work.tree.get_or_insert_with(|| Box::new(System::new(self.model, Which::Tree)));
         std::mem::swap(&mut work.system, tree);
         work.marked = Some(work.unmarked.take().unwrap_or_else(|| {
             let system = System::new(self.model, Which::Closing);
             Box::new(Marked { wanted: vec![[0.0; 6]; system.held.len()], system })
         }));
-        let done = self.run(start, work);
+        let done = self.run(start, work, ledger);
         work.unmarked = work.marked.take();
         if let Some(system) = &mut work.tree {
             std::mem::swap(&mut work.system, system);
@@ -287,7 +317,7 @@ impl Part<'_> {
     }
 
     /// From `start` to the end of `work.motion`.
-    fn run(&self, start: &State, work: &mut ImpulseWork) -> Result<Report, Failure> {
+    fn run(&self, start: &State, work: &mut ImpulseWork, ledger: &mut Ledger) -> Result<Report, Failure> {
         let Part { model, input, h, .. } = *self;
         let mut report = Report { substeps: 1, ..Report::default() };
         work.system.hold_grips(self.held);
@@ -307,7 +337,7 @@ impl Part<'_> {
         work.kicks.gather((model, input), (start, &work.system.masses), &work.motion.velocities, h, self.loose);
         work.kick();
         work.pushes.gather(model, start, self.contacts, &work.motion.drift, h);
-        report.corrections = self.correct(At::Start(start), work, &mut report)?;
+        report.corrections = self.correct_and_note(At::Start(start), work, &mut report, ledger)?;
         report.limits_active = work.kicks.limits_active + work.pushes.limits_active();
 
         work.note_moves(h);
@@ -321,11 +351,66 @@ impl Part<'_> {
         work.system.weigh(&work.motion.end.bodies);
         work.kicks.gather((model, input), (&work.motion.end, &work.system.masses), &work.mean, h, self.loose);
         work.kick();
-        report.velocity_corrections = self.correct(At::End, work, &mut report)?;
+        report.velocity_corrections = self.correct_and_note(At::End, work, &mut report, ledger)?;
         for (body, velocity) in work.motion.end.bodies.iter_mut().zip(&work.motion.velocities) {
             body.velocity = *velocity;
         }
         Ok(report)
+    }
+
+    /// The corrections at one end, and what joints, contacts and hard limits gave in them where that is wanted.
+    fn correct_and_note(
+        &self,
+        at: At<'_>,
+        work: &mut ImpulseWork,
+        report: &mut Report,
+        ledger: &mut Ledger,
+    ) -> Result<u32, Failure> {
+        if !ledger.is_open {
+            return self.correct(at, work, report);
+        }
+        ledger.knows_constraints();
+        let mut noting = work.noting.take().unwrap_or_else(|| Box::new(Noting::new(self.model)));
+        noting.velocities.clone_from(&work.motion.velocities);
+        work.pushes.keep(&mut noting.given);
+        let done = self.correct(at, work, report);
+        if done.is_ok() {
+            self.note(at, work, &mut noting, ledger);
+        }
+        work.noting = Some(noting);
+        done
+    }
+
+    /// Finds the impulses of joints from what velocities came to: however they were corrected, these are the ones that explain it.
+    fn note(&self, at: At<'_>, work: &mut ImpulseWork, noting: &mut Noting, ledger: &mut Ledger) {
+        let ImpulseWork { kicks, pushes, motion, mean, .. } = work;
+        let Noting { system, velocities, given, impulses, moved, change } = noting;
+        let (bodies, flesh) = match at {
+            At::Start(start) => (&start.bodies, self.flesh),
+            At::End => (&motion.end.bodies, None),
+        };
+        system.hold_grips(self.held);
+        system.weigh(bodies);
+        let implicit = (&kicks.soft[..], flesh);
+        if system.factor(self.model, Elimination::Bodies, bodies, implicit, self.h).is_err() {
+            return; // the loads stay those of the part before
+        }
+        // What implicit forces owed before: the matrix has how they answer.
+        impulses.fill([0.0; 6]);
+        for ((mean, velocity), drift) in mean.iter_mut().zip(velocities.iter()).zip(&motion.drift) {
+            *mean = *velocity + *drift;
+        }
+        if let Some(law) = flesh {
+            moved.clear();
+            moved.extend(mean.iter().map(|mean| from_twist(*mean * self.h)));
+            law.add_pushes(self.h, moved, impulses);
+            impulses.iter_mut().flatten().for_each(|x| *x /= self.h);
+        }
+        kicks.owed(self.h, mean, impulses);
+        pushes.note(given, impulses, ledger);
+        change.clear();
+        change.extend(motion.velocities.iter().zip(velocities.iter()).map(|(after, before)| *after + *before * -1.0));
+        system.find_impulses(impulses, change, |joint, impulse| ledger.constrain(joint, impulse));
     }
 
     /// Gravity and given wrenches act during the flight.

@@ -20,9 +20,10 @@ use super::system::{Mass, System};
 use crate::contact::follow::Follow;
 use crate::contact::{Contact, Other};
 use crate::forces::{self, Stop, StopPlace};
-use crate::maths::Twist;
-use crate::maths::block::{Vector, add_scaled, from_twist, solve_dense, to_twist};
-use crate::model::{JointId, Model, State};
+use crate::loads::Ledger;
+use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, solve_dense, to_twist};
+use crate::maths::{Twist, Wrench};
+use crate::model::{BodyId, JointId, Model, State};
 use glam::DVec3;
 
 /// Largest number of rounds in which (2) is solved. A guess is right long before; where none is, rounds go on alone.
@@ -214,6 +215,33 @@ impl Pushes {
     pub(super) fn keep(&self, given: &mut Vec<[f64; 3]>) {
         given.clear();
         given.extend(self.all.iter().map(|push| push.given));
+    }
+
+    /// Notes what was given since, and adds it to the impulses on bodies.
+    pub(super) fn note(&self, before: &[[f64; 3]], given: &mut [Vector], ledger: &mut Ledger) {
+        for (push, before) in self.all.iter().zip(before) {
+            let side = |rows: &[Twist; 3]| {
+                let mut sum = Twist::ZERO;
+                for (i, row) in rows.iter().enumerate().take(push.count()) {
+                    sum = sum + *row * (push.given[i] - before[i]);
+                }
+                Wrench::new(sum.linear, sum.angular)
+            };
+            let (on_a, on_b) = (side(&push.rows_a), side(&push.rows_b));
+            add_scaled(&mut given[push.a], 1.0, &from_wrench(on_a));
+            if let Some(b) = push.b {
+                add_scaled(&mut given[b], 1.0, &from_wrench(on_b));
+            }
+            match push.kind {
+                Kind::Stop(joint, _) => ledger.stop(joint, on_a),
+                Kind::Contact => {
+                    ledger.touch(BodyId(push.a as u32), on_a);
+                    if let Some(b) = push.b {
+                        ledger.touch(BodyId(b as u32), on_b);
+                    }
+                }
+            }
+        }
     }
 
     /// How deep anything is in anything else, after the flight \[m\].

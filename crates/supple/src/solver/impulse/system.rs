@@ -19,10 +19,10 @@ use super::Elimination;
 use super::kicks::Soft;
 use crate::flesh::together::Law;
 use crate::input::Grip;
-use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist};
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_twist, to_wrench};
 use crate::maths::rotation::turned_inertia;
 use crate::maths::sparse::{Ldl, Slot, Sparse};
-use crate::maths::{Pose, Twist};
+use crate::maths::{Pose, Twist, Wrench};
 use crate::model::joint::{Errors, Hold};
 use crate::model::{BodyId, BodyState, JointId, JointMask, Model};
 use crate::step::Failure;
@@ -453,6 +453,22 @@ impl System {
                 for (velocity, change) in velocities.iter_mut().zip(&self.x) {
                     *velocity = *velocity + to_twist(change);
                 }
+            }
+        }
+    }
+
+    /// With velocities that changed by `change` while bodies were given the impulses `given`, implicit forces aside: calls `visit` with the impulse of each joint
+    /// on its child. The factors must be those of (1).
+    pub(super) fn find_impulses(&mut self, given: &[Vector], change: &[Twist], mut visit: impl FnMut(JointId, Wrench)) {
+        let n = change.len();
+        self.x[..n].copy_from_slice(given);
+        for k in 0..self.held.len() {
+            self.x[n + k] = self.rate(k, change);
+        }
+        self.bodies.as_mut().expect("factored").factors.solve(&mut self.x);
+        for ((held, rows), p) in self.held.iter().zip(&self.rows).zip(&self.x[n..]) {
+            if let Some(joint) = held.joint {
+                visit(joint, -to_wrench(&rows.a.transpose_times_vector(p)));
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::control::{ControlReport, Mode};
 use crate::flesh::Diagonalize;
 use crate::input::{FleshCoupling, Input};
 use crate::maths::Wrench;
-use crate::model::{JointId, Model, State};
+use crate::model::{BodyId, JointId, Model, State};
 use crate::solver::Solver;
 use crate::step::{Failure, StepError};
 use glam::{DMat3, DVec3};
@@ -42,14 +42,14 @@ pub(crate) fn takes(model: &Model, input: &Input) -> Result<(), StepError> {
 }
 
 /// Commands for a part of length `h` that ends `after` seconds before its step: adds their wrenches to `asked`, whose
-/// actuators have no other motor. `contacts` are those of the start.
+/// actuators have no other motor. `contacts` are those of the start; `told` becomes what each joint's child is given.
 pub(crate) fn command(
     model: &Model,
     asked: &mut Input,
     (h, after): (f64, f64),
     contacts: &[Contact],
     state: &State,
-    work: &mut ReducedWork,
+    (work, told): (&mut ReducedWork, &mut [Wrench]),
 ) -> Result<ControlReport, Failure> {
     let not_finite = |Singular(body)| Failure::NotFinite(body);
     let ReducedWork { coordinates, recursion, loads, soft, direct, entered, .. } = work;
@@ -88,7 +88,11 @@ pub(crate) fn command(
         let at = anchor(model, entered, id);
         let mut add = |body: usize, sign: f64| {
             let moment = (at - entered.bodies[body].position).cross(force);
-            asked.wrenches.push((crate::model::BodyId(body as u32), Wrench::new(force, torque + moment) * sign));
+            let wrench = Wrench::new(force, torque + moment) * sign;
+            asked.wrenches.push((BodyId(body as u32), wrench));
+            if BodyId(body as u32) == model.joint(id).child {
+                told[id.index()] = wrench;
+            }
         };
         add(node.body.index(), 1.0);
         if let Some(parent) = node.parent.checked_sub(1) {

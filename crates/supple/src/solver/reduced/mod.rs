@@ -22,6 +22,7 @@ use crate::contact::{Contact, Penalty};
 use crate::control::{ControlReport, Mode};
 use crate::flesh::Diagonalize;
 use crate::input::{Drive, FleshCoupling, Input};
+use crate::loads::{Ledger, shifted};
 use crate::measure;
 use crate::model::{BodyId, Coordinates, JointId, Model, NodeState, State};
 use crate::step::{Failure, Report, StepError};
@@ -144,16 +145,20 @@ pub(crate) fn substep(
     part: (f64, f64),
     contacts: &[Contact],
     state: &mut State,
-    work: &mut ReducedWork,
+    (work, ledger): (&mut ReducedWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     penalty::gather(model, state, contacts, settings.contacts, part, &mut work.touches);
     if let (Some(soft), FleshCoupling::Together) = (&work.soft, input.flesh) {
-        return with_flesh(model, input, settings, part, soft.longest, state, work);
+        return with_flesh(model, input, settings, part, soft.longest, state, (work, ledger));
     }
     match settings.balance {
         // the books would count what flesh gives as gained from nothing
-        Balance::On if model.flesh().is_none() => in_halves(model, input, settings, part, HALVINGS, state, work),
-        Balance::On | Balance::Off => advance(model, input, settings, part, state, work).map(|(report, _)| report),
+        Balance::On if model.flesh().is_none() => {
+            in_halves(model, input, settings, part, HALVINGS, state, (work, ledger))
+        }
+        Balance::On | Balance::Off => {
+            advance(model, input, settings, part, state, (work, ledger)).map(|(report, _)| report)
+        }
     }
 }
 
@@ -165,7 +170,7 @@ fn with_flesh(
     (h, after): (f64, f64),
     longest: f64,
     state: &mut State,
-    work: &mut ReducedWork,
+    (work, ledger): (&mut ReducedWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     let settings = Reduced { integration: Integration::Euler, balance: Balance::Off, ..settings };
     let pieces = (h / longest).ceil().clamp(1.0, MOST_PIECES) as u32;
@@ -173,7 +178,7 @@ fn with_flesh(
     let mut report = Report::default();
     for k in 1..=pieces {
         let rest = after + h - f64::from(k) * piece;
-        report = report.then(advance(model, input, settings, (piece, rest), state, work)?.0);
+        report = report.then(advance(model, input, settings, (piece, rest), state, (work, ledger))?.0);
     }
     let is_lost = |node: &NodeState| !(node.position.is_finite() && node.velocity.is_finite());
     match state.nodes.iter().position(is_lost) {
@@ -196,22 +201,22 @@ fn in_halves(
     (h, after): (f64, f64),
     halvings: usize,
     state: &mut State,
-    work: &mut ReducedWork,
+    (work, ledger): (&mut ReducedWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     if halvings == 0 {
         let robust = Reduced { integration: Integration::Euler, ..settings };
-        let (report, verdict) = advance(model, input, robust, (h, after), state, work)?;
+        let (report, verdict) = advance(model, input, robust, (h, after), state, (work, ledger))?;
         return Ok(Report { resorts: (verdict == Verdict::Rough) as u32, ..report });
     }
     work.saved[halvings - 1].clone_from(state);
-    let done = advance(model, input, settings, (h, after), state, work);
+    let done = advance(model, input, settings, (h, after), state, (work, ledger));
     if let Ok((report, Verdict::Sound)) = done {
         return Ok(report);
     }
     state.clone_from(&work.saved[halvings - 1]);
     let mut report = Report { fallbacks: 1, ..Report::default() };
     for after in [after + 0.5 * h, after] {
-        report = report.then(in_halves(model, input, settings, (0.5 * h, after), halvings - 1, state, work)?);
+        report = report.then(in_halves(model, input, settings, (0.5 * h, after), halvings - 1, state, (work, ledger))?);
     }
     Ok(report)
 }
@@ -223,8 +228,9 @@ fn advance(
     settings: Reduced,
     (h, after): (f64, f64),
     state: &mut State,
-    work: &mut ReducedWork,
+    (work, ledger): (&mut ReducedWork, &mut Ledger),
 ) -> Result<(Report, Verdict), Failure> {
+    ledger.begin(model, state, h, ledger.is_open);
     let ReducedWork { coordinates, recursion, loads, touches, books, start, middle, soft, direct, .. } = work;
     let mut direct =
         (input.control.mode != Mode::Off).then(|| direct.get_or_insert_with(|| Box::new(Direct::new(model))));
@@ -288,6 +294,11 @@ fn advance(
         }
     }
 
+    if ledger.is_open {
+        note(model, h, recursion, ledger);
+        ledger.touch_softly(model, touches, state, left.0 + after);
+    }
+
     // q̇ += h q̈, then q by the joint map
     advance_rates(start, h, recursion, &mut coordinates.rates);
     if midpoint && !has_settled(start, middle, &coordinates.rates) {
@@ -326,6 +337,24 @@ fn advance(
         report.note_flesh(soft.settled());
     }
     Ok((report, verdict))
+}
+
+/// Notes what joints carry over a part `h`, by the recursion's own solution.
+fn note(model: &Model, h: f64, recursion: &Recursion, ledger: &mut Ledger) {
+    let nodes = &model.topology().nodes;
+    let totals = ledger.totals();
+    for node in nodes {
+        let Some(id) = node.joint else { continue };
+        let on_node = recursion.joint_force(node.body) * h;
+        totals[id.index()] = match node.parent.checked_sub(1) {
+            // The tree runs through this joint from its child.
+            Some(parent) if model.joint(id).child != node.body => {
+                let arm = recursion.position(node.body) - recursion.position(nodes[parent].body);
+                -shifted(on_node, arm)
+            }
+            _ => on_node,
+        };
+    }
 }
 
 /// Whether the middle of the rates at both ends is the middle that they were found with.

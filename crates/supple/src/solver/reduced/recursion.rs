@@ -370,6 +370,11 @@ impl Recursion {
         Twist::new(node.world.rotation * node.velocity.linear, node.world.rotation * node.velocity.angular)
     }
 
+    /// Where a body's centre of mass is.
+    pub(super) fn position(&self, body: BodyId) -> DVec3 {
+        self.tree.nodes[self.node_of[body.index()]].world.translation
+    }
+
     /// True acceleration of a body's centre of mass, world axes: `R (v̇ + ω × v) + g`, `R ω̇`.
     pub fn acceleration(&self, body: BodyId) -> Twist {
         let i = self.node_of[body.index()];

@@ -17,8 +17,10 @@ mod sweep;
 
 use crate::contact::penalty::{self, Touch};
 use crate::contact::{self, Contact};
+use crate::flesh::together::Law;
 use crate::forces::{self, Stop, StopPlace};
 use crate::input::{Contacts, FleshCoupling, Input};
+use crate::loads::Ledger;
 use crate::maths::Wrench;
 #[cfg(target_arch = "x86_64")]
 use crate::maths::lanes::Four;
@@ -149,19 +151,28 @@ pub(crate) fn can_hold(settings: Tree) -> bool {
     matches!(settings.scheme, TreeScheme::Midpoint(_)) && settings.penalty().is_none()
 }
 
-/// One part of a step. On failure the state is as it was. `held` tells by body which stay where they are, at rest, with all that is joined to them and none of
-/// the contacts; it is empty when all move.
+/// What acts on the bodies of a part from outside their tree.
+pub(crate) struct Outside<'a> {
+    pub(crate) contacts: &'a [Contact],
+    /// By body: which stay where they are, at rest, with all that is joined to them and none of the contacts; empty when all move.
+    pub(crate) held: &'a [bool],
+    /// Flesh that is solved together with the published step.
+    pub(crate) law: Option<&'a mut Law>,
+}
+
+/// One part of a step. On failure the state is as it was.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn substep(
     model: &Model,
     input: &Input,
-    (contacts, held): (&[Contact], &[bool]),
+    outside: Outside<'_>,
     settings: Tree,
     span: Span,
     state: &mut State,
     work: &mut TreeWork,
     notes: &mut Notes,
 ) -> Result<Report, Failure> {
+    let Outside { contacts, held, mut law } = outside;
     let Span { h, after, .. } = span;
     work.touches.clear();
     if let Some(law) = settings.penalty() {
@@ -176,7 +187,7 @@ pub(crate) fn substep(
         let contacts = if settings.penalty().is_some() { &[] } else { contacts };
         let by_rows = (mode, settings.instructions, span);
         if is_general(model, input) || !(contacts.is_empty() && work.stops.is_empty() && held.is_empty()) {
-            return with_rows(model, input, (contacts, held), by_rows, state, work);
+            return with_rows(model, input, (contacts, held), by_rows, state, (work, &mut notes.ledger));
         }
         state.contacts.clear();
         let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan, model));
@@ -194,14 +205,15 @@ pub(crate) fn substep(
                 if model.joint(joint).limits.swing.is_some() && !has_swing && span.halvings > 0 {
                     return Err(Failure::Turned(model.joint(joint).child));
                 }
-                let mut report = with_rows(model, input, (contacts, held), by_rows, state, work)?;
+                let mut report = with_rows(model, input, (contacts, held), by_rows, state, (work, &mut notes.ledger))?;
                 report.factorisations += spent.factorisations;
                 report.solves += spent.solves;
                 return Ok(report);
             }
         };
         if settings.impulses == Impulses::Keep {
-            midpoint.joint_impulses(model, &work.plan, notes);
+            midpoint.joint_impulses(&work.plan, notes);
+            notes.ledger.touch_softly(model, &work.touches, state, after);
             notes.mark(Stage::Measure);
         }
         return Ok(report);
@@ -212,16 +224,24 @@ pub(crate) fn substep(
             work.use_instructions(settings.instructions);
             let TreeWork { plan, one, couple, touches, .. } = work;
             couple.touch(model, input, state, (h, after), plan, touches);
-            match one {
+            couple.surround(plan, law.as_deref(), h);
+            let report = match one {
                 One::Fused(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
                 One::Baseline(sweep) => published(model, input, settings, h, state, plan, sweep, couple, notes),
+            };
+            if let Some(law) = &mut law {
+                match one {
+                    One::Fused(sweep) => couple.displace(sweep, h, law),
+                    One::Baseline(sweep) => couple.displace(sweep, h, law),
+                }
             }
+            report
         }
         TreeScheme::Exact => {
             let kkt = work.kkt.get_or_insert_with(|| kkt::KktWork::new(model));
             let report = kkt::exact_substep(model, (input, &work.touches), (h, after), state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
-                kkt.joint_impulses(model, &mut notes.impulses);
+                kkt.joint_impulses(model, notes.ledger.totals());
             }
             Ok(report)
         }
@@ -230,12 +250,15 @@ pub(crate) fn substep(
             let outside = (input, work.touches.as_slice());
             let report = acceleration::acceleration_substep(model, outside, (h, after), state, kkt, notes)?;
             if settings.impulses == Impulses::Keep {
-                kkt.joint_impulses(model, &mut notes.impulses);
-                notes.impulses.iter_mut().for_each(|force| *force = *force * h);
+                kkt.joint_impulses(model, notes.ledger.totals());
+                notes.ledger.totals().iter_mut().for_each(|force| *force = *force * h);
             }
             Ok(report)
         }
     }?;
+    if settings.impulses == Impulses::Keep {
+        notes.ledger.touch_softly(model, &work.touches, state, after);
+    }
     state.forget_forces();
     Ok(report.by(match settings.scheme {
         TreeScheme::Exact => StepRule::Exact,
@@ -256,11 +279,11 @@ fn with_rows(
     (contacts, held): (&[Contact], &[bool]),
     how: (Mode, Instructions, Span),
     state: &mut State,
-    work: &mut TreeWork,
+    (work, ledger): (&mut TreeWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
     let one_sided = (contacts, &work.stops[..], held);
-    let report = general::substep(model, input, one_sided, how, work.plan.reach, state, general)?;
+    let report = general::substep(model, input, one_sided, how, work.plan.reach, state, (general, ledger))?;
     let rule = if together(model, input) { StepRule::Backward } else { general.rule() };
     Ok(report.by(rule))
 }
@@ -294,7 +317,7 @@ fn published<T: Real>(
     notes.mark(Stage::Solve);
     check(model, state, plan, sweep, &measured)?;
     if settings.impulses == Impulses::Keep {
-        joint_impulses(model, plan, sweep, &mut notes.impulses);
+        joint_impulses(model, plan, sweep, notes.ledger.totals());
     }
     sweep.scatter(plan, &mut [state]);
     notes.mark(Stage::Measure);

@@ -34,6 +34,7 @@ use crate::flesh::couple::Coupled;
 use crate::flesh::implicit::Nodes;
 use crate::forces::{self, Derivatives, Stop};
 use crate::input::{FleshCoupling, Input};
+use crate::loads::Ledger;
 use crate::maths::block::{Vector, add_scaled, from_twist, from_wrench, to_twist};
 use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, turned_inertia};
@@ -156,7 +157,7 @@ pub(super) fn substep(
     (mode, instructions, span): (Mode, Instructions, Span),
     reach: f64,
     state: &mut State,
-    work: &mut GeneralWork,
+    (work, ledger): (&mut GeneralWork, &mut Ledger),
 ) -> Result<Report, Failure> {
     work.system.use_instructions(instructions);
     work.start.clone_from(state);
@@ -174,7 +175,7 @@ pub(super) fn substep(
     };
     // Flesh that is coupled loosely is no matter of the bodies.
     let aside = if input.flesh == FleshCoupling::Loose { work.flesh.take() } else { None };
-    let done = work.advance(&part, span.halvings, state);
+    let done = work.advance(&part, span.halvings, state, ledger);
     if aside.is_some() {
         work.flesh = aside;
     }
@@ -207,7 +208,13 @@ fn stay(part: &Part<'_>, failure: Failure, state: &mut State) -> Report {
 }
 
 impl GeneralWork {
-    fn advance(&mut self, part: &Part<'_>, halvings: u32, state: &mut State) -> Result<Report, Failure> {
+    fn advance(
+        &mut self,
+        part: &Part<'_>,
+        halvings: u32,
+        state: &mut State,
+        ledger: &mut Ledger,
+    ) -> Result<Report, Failure> {
         let model = part.model;
         let mut report = Report { substeps: 1, ..Report::default() };
         self.system.fit(part);
@@ -247,6 +254,7 @@ impl GeneralWork {
             }
         }
         self.momenta_of_drift(model, middle);
+        self.note_drift(part, ledger);
 
         // (2): the velocities at its end
         self.second_impulses(part);
@@ -267,6 +275,7 @@ impl GeneralWork {
         for (body, v) in state.bodies.iter_mut().zip(self.system.solution()) {
             body.velocity = to_twist(v);
         }
+        self.note_velocities(part, touching, ledger);
         self.check_energy(part, halvings, kinetic, state)?;
         if report.unconverged > 0 && halvings > MAX_HALVINGS - HALVINGS_FOR_UNSETTLED {
             self.check_unsettled(part, state)?;
@@ -558,6 +567,51 @@ impl GeneralWork {
         }
         if self.along == Along::Mean {
             self.system.add_mean_impulses(model, &mut self.second);
+        }
+    }
+
+    /// Notes what joints and touches gave in (1).
+    fn note_drift(&mut self, part: &Part<'_>, ledger: &mut Ledger) {
+        if !ledger.is_open {
+            return;
+        }
+        ledger.knows_constraints();
+        // Along the mean the same impulse acts in both halves.
+        let times = if self.along == Along::Mean { 2.0 } else { 1.0 };
+        for (k, link) in self.system.links.iter().enumerate().take(part.model.joints().len()) {
+            ledger.constrain(JointId(k as u32), self.system.impulse_on_child(link, &link.y) * times);
+        }
+        self.note_touches(part, ledger);
+    }
+
+    /// Notes what joints and touches gave in (2).
+    fn note_velocities(&mut self, part: &Part<'_>, touching: bool, ledger: &mut Ledger) {
+        if !ledger.is_open {
+            return;
+        }
+        let System { links, keep, bodies, .. } = &self.system;
+        for (k, link) in links.iter().enumerate().take(part.model.joints().len()) {
+            let y = if touching { &link.y } else { &keep[bodies + k] };
+            ledger.constrain(JointId(k as u32), self.system.impulse_on_child(link, y));
+        }
+        if touching {
+            self.note_touches(part, ledger);
+        }
+    }
+
+    fn note_touches(&self, part: &Part<'_>, ledger: &mut Ledger) {
+        let contacts = part.contacts.len();
+        for (k, touch) in self.system.touches.iter().enumerate().filter(|(_, touch)| touch.acts) {
+            let [on_a, on_b] = touch.impulses();
+            match part.stops.get(k.wrapping_sub(contacts)) {
+                Some(stop) => ledger.stop(stop.joint, on_a),
+                None => {
+                    ledger.touch(BodyId(touch.a as u32), on_a);
+                    if let Some(b) = touch.b {
+                        ledger.touch(BodyId(b as u32), on_b);
+                    }
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use crate::contact::{Contact, Other};
 use crate::flesh::couple::Coupled;
 use crate::forces::{Acting, Force, PairBlock, Source, Stop};
 use crate::input::{Grip, Input};
-use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist};
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, from_wrench, to_twist, to_wrench};
 use crate::maths::lanes::Instructions;
 use crate::maths::rotation::{exp, exp_derivative, log, skew, turned_inertia};
 use crate::maths::sparse::{Ldl, Lu, Slot, Sparse};
@@ -826,13 +826,15 @@ impl System {
         }
     }
 
+    /// The impulse of a joint on its child with these multipliers, by the rows that are in the matrix.
+    pub(super) fn impulse_on_child(&self, link: &Link, y: &Vector) -> Wrench {
+        to_wrench(&transpose_times(self.matrix.rows(link.at_a, link.rows), y)) * -1.0
+    }
+
     /// The impulses of joints in (1), once more for (2).
     pub(super) fn add_mean_impulses(&self, model: &Model, second: &mut [Wrench]) {
         for link in self.links.iter().take(model.joints().len()) {
-            let on = |slot: Slot| {
-                let impulse = transpose_times(self.matrix.rows(slot, link.rows), &link.y);
-                crate::maths::block::to_wrench(&impulse) * -1.0
-            };
+            let on = |slot: Slot| to_wrench(&transpose_times(self.matrix.rows(slot, link.rows), &link.y)) * -1.0;
             second[link.a] += on(link.at_a);
             if let Some(b) = link.b {
                 second[b] += on(link.at_b);

@@ -22,9 +22,9 @@
 
 use crate::contact::{Contact, ContactKey, Other};
 use crate::forces::Stop;
-use crate::maths::Twist;
-use crate::maths::block::{Block, Vector, add_scaled, from_twist};
+use crate::maths::block::{Block, Vector, add_scaled, from_twist, to_wrench};
 use crate::maths::sparse::{Slot, Sparse};
+use crate::maths::{Twist, Wrench};
 use crate::model::{BodyId, ContactMemory, Model, State};
 use glam::{DMat3, DVec3};
 
@@ -304,6 +304,15 @@ impl Touch {
             Law::Slides(radius) | Law::Rolls(radius) => onto_disc(x, radius),
             Law::Coulomb => onto_coulomb(x, self.friction),
         }
+    }
+
+    /// `Gᵀ f`, its impulses on both sides.
+    pub(super) fn impulses(&self) -> [Wrench; 2] {
+        [&self.rows_a, &self.rows_b].map(|rows| {
+            let mut sum = [0.0; 6];
+            rows.iter().zip(self.force).for_each(|(row, f)| add_scaled(&mut sum, f, row));
+            to_wrench(&sum)
+        })
     }
 
     /// Adds `scale Gᵀ f` to the impulses of its bodies.

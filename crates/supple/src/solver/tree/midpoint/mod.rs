@@ -173,7 +173,7 @@ pub(super) fn substep(
         let task = Task { plan, model, inputs, settings: &settings, h, left, after, impulses, states, notes };
         if let Some(done) = work.calm.part(task) {
             work.was_calm = true;
-            notes.part = h;
+            notes.ledger.part = h;
             return Ok(Outcome::Done(done.report(plan)));
         }
     }
@@ -250,21 +250,21 @@ impl Done {
 
 impl MidpointWork {
     /// The impulse of each joint on its child over the last part of the last step.
-    pub(super) fn joint_impulses(&self, model: &Model, plan: &Plan, notes: &mut Notes) {
-        notes.impulses.resize(model.joints().len(), Wrench::ZERO);
+    pub(super) fn joint_impulses(&self, plan: &Plan, notes: &mut Notes) {
+        let impulses = notes.ledger.totals();
         if self.was_calm {
             for (i, node) in plan.nodes.iter().enumerate().skip(1).filter(|(_, node)| node.joint != NONE) {
                 let (f, n, own, parent) = match &self.calm {
                     One::Fused(calm) => calm.impulse(i, 0),
                     One::Baseline(calm) => calm.impulse(i, 0),
                 };
-                notes.impulses[node.joint as usize] = equations::on_child(node, f, n, own, parent);
+                impulses[node.joint as usize] = equations::on_child(node, f, n, own, parent);
             }
             return;
         }
-        equations::joint_impulses(plan, &self.trial, &mut notes.impulses);
+        equations::joint_impulses(plan, &self.trial, impulses);
         // After a last resort that stayed where it was, nothing is known of them.
-        notes.impulses.iter_mut().filter(|impulse| !impulse.is_finite()).for_each(|impulse| *impulse = Wrench::ZERO);
+        impulses.iter_mut().filter(|impulse| !impulse.is_finite()).for_each(|impulse| *impulse = Wrench::ZERO);
     }
 }
 
@@ -402,7 +402,7 @@ impl<'a> Run<'a> {
         let Some(done) = calm.part(task) else { return false };
         gather(self.plan, between, now);
         self.work.was_calm = true;
-        self.notes.part = h;
+        self.notes.ledger.part = h;
         self.report = self.report.then(done.report(self.plan));
         true
     }
@@ -572,7 +572,7 @@ impl<'a> Run<'a> {
     }
 
     fn accept(&mut self, rule: Rule, h: f64, sums: Sums) {
-        self.notes.part = h;
+        self.notes.ledger.part = h;
         self.work.was_calm = false;
         std::mem::swap(&mut self.work.now, &mut self.work.next);
         self.report.substeps += 1;
