@@ -23,6 +23,7 @@ use crate::flesh::Flesh;
 use crate::flesh::loose::Loose;
 use crate::flesh::together::{Law, Together};
 use crate::input::{FleshCoupling, Input};
+use crate::measure;
 use crate::model::{BodyId, Model, State};
 use crate::servo;
 use crate::skin::{self, SkinWork};
@@ -161,6 +162,28 @@ fn can_hold(model: &Model, input: &Input) -> bool {
     tree::can_hold(settings) && model.flesh().is_none() && model.skin().is_none()
 }
 
+/// The last resort: for a part that is not halved any more the bodies stay where they are and lose half of their speed, and what pressed on them is forgotten. What cannot move at one
+/// speed, or from the impulses of before, may at a lower one and from none; poses in which nothing can move are left by none.
+pub(crate) fn stay(model: &Model, failure: Failure, state: &mut State) -> Report {
+    state.forget_forces();
+    state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * 0.5);
+    let gap = measure::joint_gap(model, state);
+    let mut report = Report {
+        substeps: 1,
+        resorts: 1,
+        stalled: 1,
+        max_joint_gap: gap.distance,
+        max_joint_tilt: gap.tilt,
+        widest_joint: gap.joint,
+        ..Report::default()
+    };
+    report.note(failure.trouble(model).body, Cause::Stalled);
+    report
+}
+
+/// After so many last resorts in a row, a half that knows nothing else, the other half is not tried: what contradicts itself for good costs a few parts a step and not all of them.
+const STALLS: u32 = 4;
+
 /// Does a part that failed as its two halves.
 fn halves(
     model: &Model,
@@ -178,6 +201,9 @@ fn halves(
     let (h, halvings) = (0.5 * span.h, span.halvings - 1);
     for after in [span.after + h, span.after] {
         let half = Span { h, after, halvings };
+        if report.stalled >= STALLS && report.stalled == report.substeps {
+            return Ok(report.then(stay(model, failure, state)));
+        }
         let done = match substep(model, input, half, state, work) {
             Ok(done) => done,
             Err(failure) => halves(model, input, half, failure, state, work)?,

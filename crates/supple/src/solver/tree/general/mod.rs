@@ -42,7 +42,7 @@ use crate::maths::{Pose, Twist, Wrench};
 use crate::measure;
 use crate::model::{Body, BodyId, BodyState, JointId, Model, State};
 use crate::solver::Mode;
-use crate::step::{Cause, Failure, MAX_HALVINGS, Report, Span, StepRule};
+use crate::step::{Failure, MAX_HALVINGS, Report, Span, StepRule, stay};
 use contacts::Met;
 use glam::DVec3;
 use system::{Accuracy, Along, Factors, Kept, Middle, Part, Regular, System};
@@ -182,29 +182,10 @@ pub(super) fn substep(
     if let Err(failure) = done {
         state.clone_from(&work.start);
         if span.halvings == 0 {
-            return Ok(stay(&part, failure, state));
+            return Ok(stay(model, failure, state));
         }
     }
     done
-}
-
-/// The last resort: for this part, the shortest there is, the bodies stay where they are and lose half of their speed, and what pressed on them is forgotten. What cannot move at one
-/// speed, or from the impulses of before, may at a lower one and from none; poses in which nothing can move are left by none.
-fn stay(part: &Part<'_>, failure: Failure, state: &mut State) -> Report {
-    state.forget_forces();
-    state.bodies.iter_mut().for_each(|body| body.velocity = body.velocity * 0.5);
-    let gap = measure::joint_gap(part.model, state);
-    let mut report = Report {
-        substeps: 1,
-        resorts: 1,
-        stalled: 1,
-        max_joint_gap: gap.distance,
-        max_joint_tilt: gap.tilt,
-        widest_joint: gap.joint,
-        ..Report::default()
-    };
-    report.note(failure.trouble(part.model).body, Cause::Stalled);
-    report
 }
 
 impl GeneralWork {
