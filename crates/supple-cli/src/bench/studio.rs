@@ -25,9 +25,9 @@ pub(crate) struct StudioArgs {
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
     character: String,
-    /// From the call of the page to the first picture with all that there is to draw.
+    /// From the call of the page until the first picture with all that there is to draw is there.
     first_picture_ms: f64,
-    /// Time of the page's script in a picture, the median of those of two seconds.
+    /// Time of the page's script in a picture, telling the graphics card included: the median of those of two seconds.
     frame_ms: f64,
     /// Of a picture, shadows included.
     draw_calls: u32,

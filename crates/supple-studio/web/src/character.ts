@@ -156,6 +156,14 @@ export class Character {
     return { lowest, height: highest - lowest, stretch, middle: box.getCenter(new THREE.Vector3()).toArray() };
   }
 
+  /** By mesh: up to so many of its vertices where they are drawn, evenly. */
+  points(most: number): number[][] {
+    return this.places().map((places) => {
+      const apart = Math.ceil(places.length / 3 / most);
+      return Array.from(places).filter((_, k) => Math.floor(k / 3) % apart === 0);
+    });
+  }
+
   dispose(): void {
     for (const { glow } of this.glows) glow.removeFromParent();
     if (!this.owns) return;

@@ -121,7 +121,11 @@ export class Gallery {
         const made = card(name.replaceAll("_", " "), summary.replace(/ *\[[^\]]*\]/g, ""), () => this.open(name));
         const picture = document.createElement("div");
         picture.className = "moving";
-        picture.style.backgroundImage = `url("gallery/${name}.jpg")`;
+        for (const [theme, end] of [["light", ""], ["dark", "-dark"]]) {
+          // Without its whole address it would be looked for beside the style sheet.
+          const { href } = new URL(`gallery/${name}${end}.jpg`, location.href);
+          picture.style.setProperty(`--${theme}`, `url("${href}")`);
+        }
         made.prepend(picture);
         return made;
       }),

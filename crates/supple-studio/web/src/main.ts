@@ -68,8 +68,10 @@ let marked: number | null = null;
 let weight = 1;
 let frames = 0;
 const cost = { script: 0, draw: 0 };
-/** When the first picture with all there is to draw was done, after the call of the page [ms]. */
+/** When the first picture with all there is to draw was there, after the call of the page [ms]. */
 let firstPicture: number | null = null;
+/** Whether it is there; null: it was not asked for yet. */
+let firstDone: (() => boolean) | null = null;
 let offline = false;
 let greeted = false;
 /** The run waits for the first picture. */
@@ -102,7 +104,7 @@ const link: Link = new Link({
   status(message) {
     // What is let go falls, and would leave the picture: one looks along.
     const lets = (status?.tones.carried ?? 0) > 0 && message.tones.carried === 0 && status?.generation === message.generation;
-    if (lets && message.playing && !following) followNow(true);
+    if (lets && message.playing && !following) followNow(true, true);
     status = message;
     panel.setStatus(message);
     takes.setStatus(message);
@@ -623,10 +625,18 @@ const roamed = new THREE.Box3();
 /** The time between two looks at whether the character is in the picture [ms], and how large a part of it it fills then. */
 const [LOOKS_EVERY, ROAMING_ROOM] = [100, 0.75];
 const looked = { at: 0, step: -1 };
-/** How much of the box of a character has to be seen, about its middle: hardly anything is in its corners. */
+/** How much of the box of flesh has to be seen, about its middle: hardly anything is in its corners. */
 const CORE = 0.7;
-function coreOf(box: THREE.Box3): THREE.Box3 {
-  return new THREE.Box3().setFromCenterAndSize(box.getCenter(new THREE.Vector3()), box.getSize(new THREE.Vector3()).multiplyScalar(CORE));
+/** Whether the character is in the picture: the middle of each of its bodies, and the core of its flesh. */
+function isSeen(): boolean {
+  boxNow(null); // puts the figure where the newest frame has it
+  const bodies = scene!.bodies.length - scene!.thing_bodies;
+  const middles = Array.from({ length: bodies }, (_, body) => new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));
+  if (!stage.seesAll(middles)) return false;
+  const box = flesh?.boxNow();
+  if (!box || box.isEmpty()) return true;
+  const core = box.getSize(new THREE.Vector3()).multiplyScalar(CORE);
+  return stage.sees(new THREE.Box3().setFromCenterAndSize(box.getCenter(new THREE.Vector3()), core));
 }
 /** What leaves the picture by itself is framed again, unless a hand holds it or has turned the camera. */
 function keepInPicture(): void {
@@ -636,10 +646,10 @@ function keepInPicture(): void {
   }
   const now = performance.now();
   if (loading || latest!.step === looked.step || now < looked.at + LOOKS_EVERY) return;
-  if (pull.active || keyPull || stage.glides || stage.byHand || (following && panel.chosen !== null)) return;
+  if (pull.active || keyPull || stage.glides || stage.byHand || (following && !byItself && panel.chosen !== null)) return;
   Object.assign(looked, { at: now, step: latest!.step });
   const box = boxNow(null);
-  if (box.isEmpty() || stage.sees(coreOf(box))) return;
+  if (box.isEmpty() || isSeen()) return;
   const size = (of: THREE.Box3) => of.getSize(new THREE.Vector3()).length();
   roamed.union(box);
   if (size(roamed) > 2 * size(box)) roamed.copy(box);
@@ -648,11 +658,16 @@ function keepInPicture(): void {
 
 /** Whether the camera goes along: with what is chosen, or the first body. A scene that is steered begins so. */
 let following = false;
+/** It does so by itself, because the character was let go: with all of it, whatever is chosen. */
+let byItself = false;
 const followed = { place: new THREE.Vector3(), body: -1, generation: -1 };
 const followButton = document.getElementById("follow") as HTMLButtonElement;
-function followNow(on: boolean): void {
+function followNow(on: boolean, itself = false): void {
   following = on;
+  byItself = itself;
   followed.body = -1;
+  // From where it is now, not from where the next picture finds it: that may be a good while later.
+  if (on && latest) follow(latest);
   followButton.setAttribute("aria-pressed", String(on));
 }
 followButton.addEventListener("click", () => {
@@ -667,7 +682,7 @@ for (const button of document.querySelectorAll<HTMLButtonElement>("[data-view]")
 
 function follow(frame: MovingFrame): void {
   if (!following) return;
-  const body = panel.chosen ?? 0;
+  const body = byItself ? 0 : (panel.chosen ?? 0);
   const now = new THREE.Vector3().fromArray(frame.poses, 7 * body);
   if (followed.generation === frame.generation && followed.body === body) stage.go(now.clone().sub(followed.place));
   followed.place.copy(now);
@@ -817,14 +832,18 @@ function tick(): void {
   twins.tick(toScreen);
   if (latest) instruments.draw(latest);
   const scripted = performance.now();
-  if (stage.draw()) {
+  // Until the character is there, the sky and the floor are drawn once: pictures in between would only
+  // delay the first one of it.
+  const empty = firstDone === null && (!scene || !latest || loading);
+  if (!(empty && frames > 0) && stage.draw(empty)) {
     frames++;
     if (waits && latest && !loading && status?.playing) link.send({ type: "play" });
     waits &&= !latest || loading;
-    if (scene && latest && !loading) firstPicture ??= performance.now();
+    if (!empty) firstDone ??= stage.done();
     cost.script = scripted - start;
     cost.draw = performance.now() - scripted;
   }
+  if (firstPicture === null && firstDone?.()) firstPicture = performance.now();
 }
 tick();
 
@@ -892,6 +911,8 @@ window.supple = {
   },
   /** What the drawn skin measures. */
   skin: () => character?.measure() ?? null,
+  /** Vertices of the drawn character, by mesh. */
+  points: (most: number) => character?.points(most) ?? [],
   /** Whether the meshes of a file are drawn as they are. */
   get meshesDrawn() {
     return character !== null && character.present && character.group.visible;
@@ -965,12 +986,16 @@ window.supple = {
   },
   /** Whether the character is in the picture. */
   get inPicture() {
-    return latest !== null && stage.sees(coreOf(boxNow(null)));
+    return latest !== null && isSeen();
   },
   /** Where the camera is, where it looks and what it sees. */
   get camera() {
     const { position, fov, aspect, near, far } = stage.camera;
     return { position: position.toArray(), target: stage.controls.target.toArray(), fov, aspect, near, far };
+  },
+  /** How far the room that lights it is turned [rad]. */
+  get room() {
+    return stage.scene.environmentRotation.y;
   },
   send: (message: object) => link.send(message),
   bodyOf: (name: string) => scene?.bodies.findIndex((body) => body.name === name) ?? -1,

@@ -43,6 +43,17 @@ const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const SHADOW_PIXELS = 2048;
 /** Light of the room, the sun that casts the shadow, and the rim from behind. */
 const LIGHTS = { room: 0.75, sun: 1.9, rim: 0.6 };
+/** The room is blurred by this angle [rad], and drawn into so many pixels, a side, of 1.4 degrees each. */
+const [ROOM_BLUR, ROOM_PIXELS] = [0.04, 64];
+
+/** three takes no room smaller than 256 pixels a side. So many show no more of what is blurred by more
+ * than a pixel of ours, and without a graphics card they take most of the time to the first picture. */
+class RoomMaker extends THREE.PMREMGenerator {
+  declare protected _cubeSize: number;
+  protected _setSize(): void {
+    this._cubeSize = ROOM_PIXELS;
+  }
+}
 
 /** Pixels of the picture to one of the screen: never more than the first; while it moves too slowly, fewer, down to the second. */
 const [MOST_RATIO, LEAST_RATIO] = [2, 0.75];
@@ -62,6 +73,8 @@ export class Stage {
   private readonly grid: THREE.Mesh<THREE.PlaneGeometry, THREE.ShaderMaterial>;
   private readonly sky: THREE.Mesh<THREE.SphereGeometry, THREE.ShaderMaterial>;
   private dirty = true;
+  /** The light of the room is to be made: not before there is something to be lit. */
+  private roomWaits = false;
   private ground = 0;
   /** Which way the character looks, level. */
   private front = new THREE.Vector3(0, 0, 1);
@@ -73,6 +86,8 @@ export class Stage {
   private ratio = MOST_RATIO;
   private coarse = false;
   private pace = { last: 0, sum: 0, count: 0 };
+  /** The picture is to have other pixels. That clears it, so it is done as it is drawn again and not before. */
+  private resized = false;
 
   constructor(private readonly canvas: HTMLCanvasElement, options: { antialias: boolean; shadows: boolean; room: boolean }) {
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: options.antialias, powerPreference: "high-performance" });
@@ -82,8 +97,8 @@ export class Stage {
     this.renderer.shadowMap.autoUpdate = false;
     this.renderer.toneMapping = THREE.ACESFilmicToneMapping;
 
-    if (options.room) this.lightRoom();
-    else this.scene.add(new THREE.HemisphereLight(0xffffff, 0x9a938c, 2));
+    this.roomWaits = options.room;
+    if (!options.room) this.scene.add(new THREE.HemisphereLight(0xffffff, 0x9a938c, 2));
 
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(SHADOW_PIXELS, SHADOW_PIXELS);
@@ -123,9 +138,10 @@ export class Stage {
 
   /** The light of a room, made here: every material of a file looks as it does in other viewers. */
   private lightRoom(): void {
-    const maker = new THREE.PMREMGenerator(this.renderer);
+    this.roomWaits = false;
+    const maker = new RoomMaker(this.renderer);
     const room = new RoomEnvironment();
-    this.scene.environment = maker.fromScene(room, 0.04).texture;
+    this.scene.environment = maker.fromScene(room, ROOM_BLUR).texture;
     this.scene.environmentIntensity = LIGHTS.room;
     room.dispose();
     maker.dispose();
@@ -136,21 +152,32 @@ export class Stage {
     this.dirty = this.renderer.shadowMap.needsUpdate = true;
   }
 
-  /** Draws if anything changed. */
-  draw(): boolean {
+  /** Draws if anything changed; while it is `empty`, nothing but the sky and the floor are there. */
+  draw(empty: boolean): boolean {
     if (this.way) this.goOn(this.way);
     const now = performance.now();
     if (!this.dirty) {
       // Once all is still, the picture is as sharp as the screen.
-      if (this.coarse && now - this.pace.last > 300) this.sharpen(false);
-      return false;
+      if (!this.coarse || now - this.pace.last <= 300) return false;
+      this.sharpen(false);
+    } else {
+      this.measure(now);
     }
     this.dirty = false;
-    this.measure(now);
+    if (this.resized) this.takeSize();
+    if (this.roomWaits && !empty) this.lightRoom();
     this.sky.position.copy(this.camera.position);
     this.sky.scale.setScalar(this.camera.far * 0.5);
     this.renderer.render(this.scene, this.camera);
     return true;
+  }
+
+  /** Tells, when asked, whether all that was drawn by now is in the picture: the graphics card is behind. */
+  done(): () => boolean {
+    const gl = this.renderer.getContext() as WebGL2RenderingContext;
+    const fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    gl.flush();
+    return () => fence === null || gl.getSyncParameter(fence, gl.SYNC_STATUS) === gl.SIGNALED;
   }
 
   /** The picture as it is drawn now, rows from below; of one thing alone, everything else is `key`. For tests. */
@@ -158,6 +185,8 @@ export class Stage {
     const others = alone ? this.scene.children.filter((child) => child !== alone && child.visible && !(child instanceof THREE.Light)) : [];
     const gl = this.renderer.getContext();
     for (const other of others) other.visible = false;
+    if (this.roomWaits) this.lightRoom();
+    if (this.resized) this.takeSize();
     this.renderer.setClearColor(key);
     this.renderer.render(this.scene, this.camera);
     for (const other of others) other.visible = true;
@@ -170,6 +199,7 @@ export class Stage {
 
   /** Draws the scene as it is at once, for whoever looks at the canvas before it is drawn again. */
   photograph(): HTMLCanvasElement {
+    if (this.resized) this.takeSize();
     this.renderer.render(this.scene, this.camera);
     this.touch();
     return this.renderer.domElement;
@@ -332,9 +362,15 @@ export class Stage {
 
   /** Whether all of a box is in the picture. */
   sees(box: THREE.Box3): boolean {
+    return this.seesAll(cornersOf(box));
+  }
+
+  /** Whether all points are in the picture. */
+  seesAll(points: THREE.Vector3[]): boolean {
     this.camera.updateMatrixWorld();
-    return cornersOf(box).every((corner) => {
-      const { x, y, z } = corner.project(this.camera);
+    const seen = new THREE.Vector3();
+    return points.every((point) => {
+      const { x, y, z } = seen.copy(point).project(this.camera);
       return Math.abs(x) <= 1 && Math.abs(y) <= 1 && z <= 1;
     });
   }
@@ -396,12 +432,16 @@ export class Stage {
   private resize(): void {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (width === 0 || height === 0) return;
-    const most = Math.min(devicePixelRatio, MOST_RATIO);
-    this.renderer.setPixelRatio(this.coarse ? Math.min(this.ratio, most) : most);
-    this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();
-    this.dirty = true;
+    this.resized = this.dirty = true;
+  }
+
+  private takeSize(): void {
+    this.resized = false;
+    const most = Math.min(devicePixelRatio, MOST_RATIO);
+    this.renderer.setPixelRatio(this.coarse ? Math.min(this.ratio, most) : most);
+    this.renderer.setSize(this.canvas.clientWidth, this.canvas.clientHeight, false);
   }
 }
 

@@ -23,6 +23,8 @@ interface Looked {
 
 /** What is stored is asked for again after this time while a take grows [ms]. */
 const REFRESH = 1000;
+/** What was not seen for longer than this is not drawn as if it were known [s]. */
+const UNKNOWN = 0.25;
 /** Ghosts on each side of the present step, at most. */
 const GHOSTS = 6;
 const [SPEED, CONTACTS] = ["#4b8fd6", "#d98a3d"];
@@ -64,7 +66,7 @@ export class Timeline {
       event.preventDefault();
       void this.write();
     });
-    element("export-format").addEventListener("change", () => this.offer());
+    for (const id of ["export-format", "export-loop"]) element(id).addEventListener("change", () => this.offer());
     element("export-cancel").addEventListener("click", () => element<HTMLDialogElement>("export-dialog").close());
     this.brush(element("wave"));
     document.addEventListener("keydown", (event) => {
@@ -173,12 +175,18 @@ export class Timeline {
     const end = Math.max(1, frame.end);
     const x = (step: number) => (width * step) / end;
     const speeds = this.speeds();
+    const dt = this.status?.settings.dt ?? 1 / 60;
+    const unknown = Math.max(UNKNOWN / dt, 1.5 * (this.looked?.every ?? 1));
     const curve = (values: { step: number; value: number }[], colour: string) => {
       const most = Math.max(...values.map(({ value }) => value), 1e-9);
       context.fillStyle = colour;
       context.beginPath();
       context.moveTo(x(values[0]?.step ?? 0), height);
-      for (const { step, value } of values) context.lineTo(x(step), height * (1 - (0.95 * value) / most));
+      values.forEach(({ step, value }, k) => {
+        const last = values[k - 1]?.step ?? step;
+        if (step - last > unknown) for (const edge of [last, step]) context.lineTo(x(edge), height);
+        context.lineTo(x(step), height * (1 - (0.95 * value) / most));
+      });
       context.lineTo(x(values.at(-1)?.step ?? 0), height);
       context.fill();
     };
@@ -299,8 +307,16 @@ export class Timeline {
     return (format === "glb" || format === "vrma") && (this.scene?.bones.length ?? 0) > 0;
   }
 
+  /** All takes together are for a file that holds clips. */
+  private get holdsMany(): boolean {
+    return element<HTMLSelectElement>("export-format").value === "glb" && this.carries;
+  }
+
   private offer(): void {
     for (const id of ["export-loop", "export-seam", "export-root"]) input(id).closest("label")!.hidden = !this.carries;
+    // There is no seam without a loop.
+    input("export-seam").disabled = !input("export-loop").checked;
+    input("export-all").closest("label")!.hidden = !this.holdsMany;
   }
 
   private async write(): Promise<void> {
@@ -315,7 +331,7 @@ export class Timeline {
     if (this.carries && input("export-loop").checked) words.set("loop", input("export-seam").value);
     const root = element<HTMLSelectElement>("export-root").value;
     if (this.carries && root !== "hips") words.set("root", root);
-    if (input("export-all").checked) words.set("all", "true");
+    if (this.holdsMany && input("export-all").checked) words.set("all", "true");
     const figure = element<HTMLSelectElement>("export-figure").value;
     if (figure !== "" && figure !== "0") words.set("figure", figure);
     const format = element<HTMLSelectElement>("export-format").value;

@@ -1,10 +1,11 @@
 // What the browser tests and the pictures share: the built binary, and a Chromium that draws without a graphics card.
 //
-// SUPPLE names the binary (default: target/release/supple of this repository), CHROMIUM the browser.
+// SUPPLE names the binary (default: target/release/supple of this repository), CHROMIUM the browser. PAGE names a folder with the page as `npm run build` makes it (dist), to be
+// shown instead of the one in the binary: what changed in the page alone is tried without building that.
 
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -41,9 +42,11 @@ export async function browse(words = []) {
   const paths = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
   const executablePath = paths.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error("no Chromium found: install it, or set CHROMIUM");
+  // A page that comes from the tests is of no network, and may not talk to this machine otherwise.
+  const replaced = process.env.PAGE ? ["--disable-features=LocalNetworkAccessChecks"] : [];
   return chromium.launch({
     executablePath,
-    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage", ...words],
+    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage", ...replaced, ...words],
   });
 }
 
@@ -58,10 +61,25 @@ export async function visit(browser, address, { folded = false, ...options } = {
     if (message.type() === "error") page.problems.push(message.text());
   });
   const { host, search } = new URL(address);
-  await page.goto(printed.has(host) ? printed.get(host) + search.replace("?", "&") : address);
+  if (process.env.PAGE) {
+    // What the key is changed for comes by a redirection, which is not routed.
+    if (printed.has(host)) await page.request.get(printed.get(host));
+    await page.route((url) => isBuilt(url), replace);
+    await page.goto(address);
+  } else await page.goto(printed.has(host) ? printed.get(host) + search.replace("?", "&") : address);
   await until(page, () => window.supple?.frame && window.supple.frames > 0);
   if (!folded) await page.evaluate(unfold);
   return page;
+}
+
+/** Whether a request is for the page itself, which PAGE has. */
+const isBuilt = ({ pathname }) => pathname === "/" || existsSync(join(process.env.PAGE, pathname));
+/** Answers a request of the page from the folder PAGE. */
+async function replace(route) {
+  const path = new URL(route.request().url()).pathname;
+  const kinds = { ".js": "text/javascript", ".css": "text/css", ".jpg": "image/jpeg", ".wasm": "application/wasm" };
+  if (path !== "/") return route.fulfill({ body: readFileSync(join(process.env.PAGE, path)), contentType: kinds[extname(path)] });
+  return route.fulfill({ body: readFileSync(join(process.env.PAGE, "index.html")), contentType: "text/html" });
 }
 
 /** In the page: opens what is folded and shows the instruments. */

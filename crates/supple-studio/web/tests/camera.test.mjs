@@ -142,3 +142,26 @@ test("the camera goes along with what is let go while it runs", { skip }, async 
     other.stop();
   }
 });
+
+test("what falls with a chosen limb stays in the picture as a whole, and the camera begins from where it was let go", { skip }, async () => {
+  const other = await serve(man);
+  try {
+    const tab = await visit(browser, `${other.address}?noaa&noshadow`, { reducedMotion: "reduce" });
+    await until(tab, () => window.supple.ready && !window.supple.status.playing);
+    const head = await tab.evaluate(() => window.supple.scene.bodies.findIndex(({ name }) => /neck/.test(name)));
+    await tab.locator("#body").selectOption(String(head));
+    await tab.locator("#view").focus();
+    await tab.keyboard.press(" ");
+    await until(tab, () => window.supple.frame.playing && window.supple.frame.step > 5);
+    await tab.keyboard.press("l");
+    await until(tab, () => document.getElementById("follow").getAttribute("aria-pressed") === "true");
+    const step = await tab.evaluate(() => window.supple.frame.step);
+    await until(tab, (step) => window.supple.frame.step > step + 180, step);
+    await tab.waitForTimeout(300); // the page looks after it at its own pace
+    await drawn(tab);
+    assert.equal(await tab.evaluate(() => window.supple.inPicture), true);
+    assert.deepEqual(tab.problems, []);
+  } finally {
+    other.stop();
+  }
+});

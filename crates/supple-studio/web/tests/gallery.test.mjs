@@ -35,12 +35,31 @@ test("without a scene the gallery shows every scene in a picture", async () => {
   assert.equal(await page.locator(".panel").isVisible(), false);
   assert.equal(await page.locator("#gallery-scenes", { hasText: /\[[A-Z]/ }).count(), 0, "where a scene comes from is not told here");
   const missing = await page.evaluate(async () => {
-    const all = window.supple.scene.scenes.map(({ name }) => name);
+    const all = window.supple.scene.scenes.flatMap(({ name }) => [name, `${name}-dark`]);
     const there = await Promise.all(all.map(async (name) => (await fetch(`gallery/${name}.jpg`)).ok));
     return all.filter((_, k) => !there[k]);
   });
   assert.deepEqual(missing, [], "node tests/gallery.mjs draws them");
   if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "gallery.png") });
+});
+
+test("its pictures are as dark as the page", async () => {
+  for (const [colorScheme, isDark] of [["dark", true], ["light", false]]) {
+    await page.emulateMedia({ colorScheme });
+    const lightness = await page.evaluate(async () => {
+      const picture = document.querySelector("#gallery-scenes .moving");
+      const image = new Image();
+      image.src = getComputedStyle(picture).backgroundImage.slice(5, -2);
+      await image.decode();
+      const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0);
+      // The sky over the first moment.
+      const { data } = context.getImageData(20, 0, 100, 10);
+      return data.reduce((sum, x, k) => sum + (k % 4 < 3 ? x : 0), 0) / (0.75 * data.length);
+    });
+    assert.ok(isDark ? lightness < 70 : lightness > 180, `${colorScheme}: ${lightness} of 255`);
+  }
 });
 
 test("a file that was opened before is opened again by a click", async () => {

@@ -60,6 +60,32 @@ test("the part between the marks is exported, in the frames that are asked for",
   assert.ok(Math.abs(Math.max(...times) - 0.5) < 1 / 24, `${Math.max(...times)} s`);
 });
 
+test("the export offers what the format has, and a seam to a loop alone", { skip }, async () => {
+  await page.locator("#export").click();
+  const seam = page.locator("#export-seam");
+  assert.equal(await seam.isDisabled(), true);
+  await page.locator("#export-loop").check();
+  assert.equal(await seam.isDisabled(), false);
+  await page.locator("#export-loop").uncheck();
+  assert.equal(await seam.isDisabled(), true);
+  const offered = async (format) => {
+    await page.locator("#export-format").selectOption(format);
+    return Promise.all(["loop", "root", "all"].map((name) => page.locator(`#export-${name}`).isVisible()));
+  };
+  assert.deepEqual(await offered("vrma"), [true, true, false]);
+  assert.deepEqual(await offered("usda"), [false, false, false]);
+  assert.deepEqual(await offered("glb"), [true, true, true]);
+  // Asked for of a .glb, it is not asked for of what cannot have it.
+  await page.locator("#export-all").check();
+  await page.locator("#export-format").selectOption("bvh");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#export-go").click()]);
+  assert.match(download.suggestedFilename(), /\.bvh$/);
+  await page.locator("#export").click();
+  await page.locator("#export-format").selectOption("glb");
+  await page.locator("#export-all").uncheck();
+  await page.locator("#export-cancel").click();
+});
+
 test("the motion alone is exported as .bvh, and what cannot be is refused", { skip }, async () => {
   await page.locator("#export").click();
   await page.locator("#export-format").selectOption("bvh");
