@@ -3,7 +3,7 @@
 //! A joint's channels are its translation in its parent, in place of its offset, and turns about its own axes, applied in the order in which
 //! they stand: `parent_from_joint = T · R_1 · R_2 · R_3` \[degrees\].
 
-use crate::{FileError, InputFile, Note};
+use crate::{FileError, InputFile, Note, plain};
 use glam::{DQuat, DVec3};
 use std::fmt::Write;
 use std::path::Path;
@@ -126,7 +126,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Bvh, FileError> {
     words.expect("Time:")?;
     let frame_time = words.number()?;
     if frame_time <= 0.0 {
-        return Err(words.wrong(format!("the frame time is {frame_time} s"), "give a time above zero"));
+        return Err(words.wrong(format!("the frame time is {} s", plain(frame_time)), "give a time above zero"));
     }
     let width: usize = joints.iter().map(|joint| joint.channels.len()).sum();
     let mut values = Vec::new();

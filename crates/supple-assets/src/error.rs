@@ -32,6 +32,12 @@ impl FileError {
     }
 }
 
+/// A number in what is told to a person, as short as it can be without loss: `0.5`, `1000`, `1e308`, which has 309 digits otherwise.
+pub fn plain(x: f64) -> String {
+    let text = format!("{x:?}"); // the standard library's rule of when a power of ten is told
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 /// Something that was changed, guessed or left out when a file was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {

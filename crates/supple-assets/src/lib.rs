@@ -33,7 +33,7 @@ mod usd;
 mod xml;
 
 pub use character::Character;
-pub use error::{FileError, Note};
+pub use error::{FileError, Note, plain};
 pub use export_bvh::export as export_bvh;
 pub use files::{Files, InputFile};
 pub use gltf::{

@@ -7,7 +7,7 @@
 use crate::meshes;
 use crate::robot::{Actuator, Axis, AxisCoupling, Base, Form, Geom, Inertial, Kind, Link, Robot, build, z_from_x};
 use crate::xml::{self, Asked, Element, Includes};
-use crate::{FileError, Imported, InputFile, Note};
+use crate::{FileError, Imported, InputFile, Note, plain};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -149,7 +149,11 @@ impl Reader<'_> {
             None => 0.0,
         };
         if mass < 0.0 {
-            return Err(element.error("file/value", format!("its mass is {mass} kg"), "give a mass of 0 or more"));
+            return Err(element.error(
+                "file/value",
+                format!("its mass is {} kg", plain(mass)),
+                "give a mass of 0 or more",
+            ));
         }
         let mut inertia = DMat3::ZERO;
         if let Some(element) = element.child("inertia") {

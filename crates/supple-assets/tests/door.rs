@@ -247,6 +247,13 @@ fn includes_and_meshes_of_an_mjcf_lie_in_its_folder() {
     let twice = r#"<include file="common/more.xml"/><include file="./common/../common/more.xml"/>"#;
     assert_eq!(code(open(twice)), "file/include");
     assert_eq!(code(open(r#"<include file="a.xml"/>"#)), "file/include");
+    // Each is another one, and they lead deep.
+    for k in 0..30 {
+        folder.write(&format!("model/{k}.xml"), format!("<mujoco><include file=\"{}.xml\"/></mujoco>", k + 1));
+    }
+    folder.write("model/30.xml", "<mujoco><option/></mujoco>");
+    assert_eq!(code(open(r#"<include file="0.xml"/>"#)), "file/include");
+    assert_eq!(code(open(r#"<include file="15.xml"/>"#)), "");
     let mesh = r#"<asset><mesh name="m" file="../secret.obj"/></asset>"#;
     let body = r#"<worldbody><body><joint/><geom type="mesh" mesh="m"/><geom size="1"/></body></worldbody>"#;
     let text = format!("<mujoco>{mesh}{body}</mujoco>");

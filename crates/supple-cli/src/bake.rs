@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::Path;
 use supple::Scene;
-use supple_assets::{BakeSettings, Character, Recording, RootMotion, bake_scene};
+use supple_assets::{BakeSettings, Character, Recording, RootMotion, bake_scene, plain};
 
 /// Options of a baked motion.
 #[derive(Args, Debug, Default)]
@@ -44,7 +44,8 @@ impl BakeArgs {
     pub(crate) fn check(&self, files: &Outputs) -> Result<(), Error> {
         let within = |name: &str, value: Option<f64>, low: f64, high: f64| match value {
             Some(x) if !(low..=high).contains(&x) => {
-                Err(Error::setting(format!("--{name} is {x}"), format!("give a number from {low} to {high}")))
+                let help = format!("give a number from {} to {}", plain(low), plain(high));
+                Err(Error::setting(format!("--{name} is {}", plain(x)), help))
             }
             _ => Ok(()),
         };
@@ -55,7 +56,10 @@ impl BakeArgs {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            return Err(Error::setting(format!("--from {from} is not before --to {to}"), "give an earlier --from"));
+            return Err(Error::setting(
+                format!("--from {} is not before --to {}", plain(from), plain(to)),
+                "give an earlier --from",
+            ));
         }
         let has = |ending: &str| files.ending(ending).next().is_some();
         let part = self.fps.is_some() || self.from.is_some() || self.to.is_some();
@@ -79,7 +83,7 @@ impl BakeArgs {
         let end = recording.seconds();
         let late = |name: &str, time: f64| {
             Error::setting(
-                format!("--{name} {time} is after the end of the motion, {end:.3} s"),
+                format!("--{name} {} is after the end of the motion, {end:.3} s", plain(time)),
                 "give an earlier time",
             )
         };
@@ -91,7 +95,7 @@ impl BakeArgs {
         }
         let (from, to) = (self.from.unwrap_or(0.0), self.to.unwrap_or(end));
         if let Some(blend) = self.seam.filter(|blend| *blend > to - from) {
-            let what = format!("--loop {blend} is longer than the motion, {:.3} s", to - from);
+            let what = format!("--loop {} is longer than the motion, {:.3} s", plain(blend), to - from);
             return Err(Error::setting(what, "give fewer seconds"));
         }
         if self.fps.is_none() && self.from.is_none() && self.to.is_none() {

@@ -1,5 +1,6 @@
 //! What can end a command: a wrong call (exit status 2), a run that failed (1), or a reader that went away (0).
 
+use crate::terminal::harmless;
 use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::Path;
@@ -50,12 +51,13 @@ impl Fault {
 impl Error {
     /// The call or a file is wrong.
     pub(crate) fn wrong(code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Error {
-        Error::Fault(Fault { status: 2, code, message: message.into(), help: Some(help.into()) })
+        let (message, help) = (harmless(&message.into()).into_owned(), harmless(&help.into()).into_owned());
+        Error::Fault(Fault { status: 2, code, message, help: Some(help) })
     }
 
     /// The run failed.
     pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Error {
-        Error::Fault(Fault { status: 1, code, message: message.into(), help: None })
+        Error::Fault(Fault { status: 1, code, message: harmless(&message.into()).into_owned(), help: None })
     }
 
     /// A setting or option has a value that cannot be used.

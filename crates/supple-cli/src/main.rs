@@ -123,7 +123,12 @@ fn build() -> String {
 /// What the parser of the call has to say: help and version, or what is wrong with the call.
 fn usage(error: &clap::Error) -> Result<ExitCode, Error> {
     use clap::error::ErrorKind::{InvalidValue, ValueValidation};
-    error.print().map_err(Error::stdout)?;
+    let text = error.to_string();
+    match terminal::harmless(&text) {
+        // What was typed may be the name of a file, and steer the terminal.
+        std::borrow::Cow::Owned(text) => terminal::say(text.trim_end()),
+        std::borrow::Cow::Borrowed(_) => error.print().map_err(Error::stdout)?,
+    }
     if !error.use_stderr() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,8 +1,8 @@
 //! Writers: JSON documents, trajectories as CSV, charts as SVG.
 
 use crate::error::Error;
-use crate::terminal::Terminal;
-use crate::whole::{WholeFile, check_writable};
+use crate::terminal::{Harmless, Terminal, steers};
+use crate::whole::{WholeFile, check_writable, place};
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Checks before any work is done that each file has one of these endings, is named once and can be written.
     pub(crate) fn check(paths: &[PathBuf], endings: &[&'static str]) -> Result<Outputs, Error> {
-        let mut files: Vec<(PathBuf, &'static str)> = Vec::new();
+        let (mut files, mut places) = (Vec::<(PathBuf, &'static str)>::new(), Vec::new());
         for path in paths {
             let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
             let Some(&ending) = endings.iter().find(|known| **known == ending) else {
@@ -30,10 +30,15 @@ impl Outputs {
                     format!("give a file that ends in {list}"),
                 ));
             };
-            if files.iter().any(|(earlier, _)| earlier == path) {
-                return Err(Error::wrong("cli/output", format!("{} is given twice", path.display()), "give it once"));
-            }
             check_writable(path).map_err(|e| Error::output(path, &e))?;
+            let place = place(path).map_err(|e| Error::output(path, &e))?;
+            if let Some(twice) = places.iter().position(|earlier| *earlier == place) {
+                let earlier = &files[twice].0;
+                let same = if earlier == path { String::new() } else { format!(", as {} before", earlier.display()) };
+                let what = format!("{} is given twice{same}", path.display());
+                return Err(Error::wrong("cli/output", what, "give it once"));
+            }
+            places.push(place);
             files.push((path.clone(), ending));
         }
         Ok(Outputs { files })
@@ -78,13 +83,22 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Error> {
 }
 
 fn json(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    writeln!(out)
+    // Within the words of JSON the same can be said harmlessly.
+    let mut text = String::new();
+    for sign in serde_json::to_string_pretty(document)?.chars() {
+        match steers(sign) {
+            true => text.push_str(&format!("\\u{:04x}", sign as u32)),
+            false => text.push(sign),
+        }
+    }
+    writeln!(out, "{text}")
 }
 
 /// Prints to standard output through a buffer.
-pub(crate) fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> io::Result<()>) -> Result<(), Error> {
-    let mut out = BufWriter::new(io::stdout().lock());
+pub(crate) fn print(
+    write: impl FnOnce(&mut Harmless<BufWriter<io::StdoutLock<'_>>>) -> io::Result<()>,
+) -> Result<(), Error> {
+    let mut out = Harmless(BufWriter::new(io::stdout().lock()));
     write(&mut out).and_then(|()| out.flush()).map_err(Error::stdout)
 }
 

@@ -5,7 +5,7 @@ use crate::output::{self, Outputs, Trajectory};
 use crate::scenes::Opened;
 use crate::settings::{self, RunArgs, Settings};
 use crate::table::{self, count, figure, fraction, given, grouped};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use crate::track::{Track, Tracking};
 use clap::Args;
 use serde::{Serialize, Serializer};
@@ -327,7 +327,7 @@ fn simulate(
     }
 
     let bar = terminal.progress(steps as u64, "steps");
-    bar.set_message(scene.name.clone());
+    bar.set_message(harmless(&scene.name).into_owned());
     for k in 0..steps {
         let time = state.time;
         scene.direct(time, &mut input);

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::output;
 use crate::scenes::{self, CharacterArgs, FilesArgs, Recorded};
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
 use clap::Args;
 use std::io::Write;
 use std::net::IpAddr;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
         alarm("No journal is kept, because the environment names no home folder: give one with --journal DIR.");
     }
     if !args.no_open {
-        open_browser(&address);
+        open_browser(&studio.address_for_one().map_err(|e| Error::studio(&e))?);
     }
     let closed = studio.serve(alarm).map_err(|e| Error::studio(&e))?;
     end(&closed, args.no_journal, terminal)
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), Error> {
 
 /// Something that may cost takes is told also to who wants no notes.
 fn alarm(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    terminal::say(text);
 }
 
 /// Where takes go that neither a page nor the journal has: where supple was started, home, and where temporary files go.

@@ -101,6 +101,12 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
+/// Where a file lies or will lie, the same for each of its names.
+pub(crate) fn place(path: &Path) -> io::Result<PathBuf> {
+    let path = resolved(path)?;
+    Ok(folder_of(&path).canonicalize()?.join(path.file_name().unwrap_or_default()))
+}
+
 /// Removes temporary files that nobody writes any more: those of processes that were killed.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };

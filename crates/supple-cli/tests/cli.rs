@@ -84,6 +84,24 @@ fn wrong_settings_are_refused() {
     }
 }
 
+/// Written out, 1e308 has 309 digits.
+#[test]
+fn large_and_tiny_numbers_are_told_in_few_letters() {
+    let file = fresh_file("numbers.glb");
+    let file = file.to_str().unwrap();
+    for (option, value) in [
+        ("--fps", "1e308"),
+        ("--fps", "1e-300"),
+        ("--from", "1e308"),
+        ("--to", "1e308"),
+        ("--loop", "1e308"),
+        ("--loop", "1e-300"),
+    ] {
+        let said = refused(&["simulate", "hand", "--seconds", "0.1", "-o", file, option, value]);
+        assert!(said.contains(&format!("{option} is {value}")), "{said}");
+    }
+}
+
 #[test]
 fn a_wrong_call_has_a_code_too() {
     assert!(refused(&["simulate", "pendulum", "--fast"]).contains("cli/usage"));

@@ -8,7 +8,7 @@ mod damage;
 #[allow(dead_code)]
 mod hostile;
 
-use common::{stderr, supple};
+use common::{json, stderr, stdout, supple};
 
 #[test]
 fn the_hostile_table_is_refused() {
@@ -66,5 +66,46 @@ fn pipes_and_devices_are_refused_wherever_a_file_is_named() {
         assert!(said.contains("is a pipe or a device, not a file"), "{call:?}: {said}");
     }
     assert!(common::refused(&["inspect", "hand.glb", "--allow-dir", &glb]).contains("file/folder"));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Names in a file reach the terminal of whoever looks at it: none may move its cursor, set its title or make text run backwards.
+#[test]
+fn names_of_a_file_do_not_steer_the_terminal() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("steering");
+    std::fs::create_dir_all(&folder).unwrap();
+    let name = r"k\u001b]0;title\u0007\u001b[2J\u009b31m\u202e\u007f";
+    let text = String::from_utf8(damage::small()).unwrap();
+    let named = text.replacen(r#""name":"knee""#, &format!(r#""name":"{name}""#), 1);
+    assert_ne!(named, text);
+    let path = folder.join("steers.gltf");
+    std::fs::write(&path, named).unwrap();
+    let path = path.to_str().unwrap();
+    let none = format!("{path}#none");
+    let strange = "\u{1b}]0;title\u{7}\u{1b}[2J.glb";
+    let calls: [&[&str]; 8] = [
+        &["inspect", path],
+        &["inspect", path, "--json"],
+        &["inspect", path, "--doctor"],
+        &["simulate", path, "--seconds", "0.1"],
+        &["simulate", path, "--track", &none],
+        &["simulate", strange],
+        &["simulate", "hand", strange],
+        &["simulate", "hand", "--solver", strange],
+    ];
+    let mut shown = 0;
+    for call in calls {
+        let ended = supple(call);
+        for said in [stdout(&ended), stderr(&ended)] {
+            let steers = said.chars().find(|c| (c.is_control() && *c != '\n') || ('\u{202a}'..='\u{202e}').contains(c));
+            assert_eq!(steers, None, "{call:?}: {said:?}");
+            shown += usize::from(said.contains("]0;title"));
+        }
+    }
+    assert!(shown >= 3, "the names are shown all the same: {shown}");
+    // A program reads them as they are.
+    let bodies = json(&["inspect", path, "--json"]).to_string();
+    let whole: serde_json::Value = serde_json::from_str(&format!("\"{name}\"")).unwrap();
+    assert!(bodies.contains(&whole.to_string()), "{bodies}");
     let _ = std::fs::remove_dir_all(&folder);
 }

@@ -235,6 +235,53 @@ fn worked_on(home: &Path, journal: &Path) -> Studio {
     studio
 }
 
+/// The arguments of a browser are seen by every user of the machine for as long as it runs: the key is not among them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_browser_is_started_without_the_key() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = folder("browser");
+    std::fs::create_dir_all(&home).unwrap();
+    let (opener, told) = (home.join("xdg-open"), home.join("told"));
+    std::fs::write(&opener, format!("#!/bin/sh\necho \"$1\" > {0}.new\nmv {0}.new {0}\n", told.display())).unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap());
+    let mut process = Command::new(SUPPLE)
+        .args(["view", "pendulum", "--port", "0", "--no-journal"])
+        .env("PATH", path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut printed = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut printed).unwrap();
+    let (address, key) = printed.trim().strip_prefix("http://").unwrap().split_once("/?key=").unwrap();
+    while !told.exists() {
+        assert!(process.try_wait().unwrap().is_none(), "it runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let told = std::fs::read_to_string(&told).unwrap();
+    let code = told.trim().strip_prefix(&format!("http://{address}/?key=")).unwrap().to_owned();
+    assert_ne!(code, key);
+    let ask = |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{more}\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).split_once("\r\n\r\n").unwrap().0.to_owned()
+    };
+    assert!(ask(&format!("/take?key={code}"), "").starts_with("HTTP/1.1 403"));
+    // A page of another site that has read it uses it up for nobody.
+    assert!(ask(&format!("/?key={code}"), "Sec-Fetch-Site: cross-site\r\n").starts_with("HTTP/1.1 403"));
+    let first = ask(&format!("/?key={code}"), "");
+    assert!(first.starts_with("HTTP/1.1 303") && first.contains(&format!("={key}; ")), "{first}");
+    let second = ask(&format!("/?key={code}"), "");
+    assert!(!second.contains("set-cookie") && !second.contains(key), "{second}");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let _ = std::fs::remove_dir_all(&home);
+}
+
 #[cfg(unix)]
 #[test]
 fn takes_that_were_sent_and_not_acknowledged_are_kept() {

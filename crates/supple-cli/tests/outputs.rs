@@ -173,6 +173,23 @@ fn links_stay_and_rights_are_kept() {
     assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o640);
 }
 
+/// By whatever names: the second would take the place of the first.
+#[test]
+fn one_file_by_two_names_is_refused() {
+    let folder = Folder::new("names");
+    let place = |name: &str| folder.0.join(name);
+    std::fs::create_dir(place("in")).unwrap();
+    std::os::unix::fs::symlink("a.json", place("link.csv")).unwrap();
+    for (one, other) in [("a.csv", "a.csv"), ("a.csv", "./a.csv"), ("a.csv", "in/../a.csv"), ("a.json", "link.csv")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supple"));
+        command.args(["simulate", "pendulum", "--seconds", "0.1", "-o"]).arg(place(one)).arg("-o").arg(place(other));
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(2) && said.contains("twice"), "{one}, {other}: {said}");
+        assert!(!place(one).exists());
+    }
+}
+
 #[test]
 fn a_pipe_gets_what_is_written() {
     let folder = Folder::new("pipe");

@@ -47,6 +47,9 @@ impl Disk {
 
     /// Opens a file to hold a lock on it; makes it if need be.
     pub(crate) fn open_lock(&self, path: &Path) -> io::Result<Opened> {
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(io::Error::other(format!("{} is no file", path.display()))); // to open a pipe is to wait for it
+        }
         self.open_with(path, private().write(true).create(true).truncate(false))
     }
 

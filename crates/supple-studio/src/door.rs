@@ -4,10 +4,14 @@
 //! rebinding) is none. It must not come from a page of another site, by `Origin` and `Sec-Fetch-Site`. And for all that is not a file of the
 //! page it must bring the key, which stands in the address that `supple` prints: as a cookie, which that address is exchanged for, in
 //! `Authorization: Bearer KEY`, or as `?key=KEY`. So other sites do not get in, and neither do other users of the machine or of the network.
+//!
+//! A browser that is started here is told its address by an argument, which every user of the machine can read for as long as the browser runs: that
+//! address has a code in place of the key, which is exchanged for the cookie once.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::protocol::refusal;
 
@@ -15,11 +19,14 @@ use crate::protocol::refusal;
 const LETTERS: usize = 64;
 
 /// Who is let in.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Door {
     /// Where the server listens.
     listens: SocketAddr,
     key: String,
+    /// Lets one browser in, and whether it has.
+    code: String,
+    code_is_used: AtomicBool,
 }
 
 /// Why a request is refused.
@@ -38,14 +45,17 @@ impl IntoResponse for Refused {
 impl Door {
     /// A door with a new key.
     pub(crate) fn new(listens: SocketAddr) -> Result<Door, std::io::Error> {
-        let mut bytes = [0u8; LETTERS / 2];
-        getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
-        Ok(Door { listens, key: bytes.iter().map(|byte| format!("{byte:02x}")).collect() })
+        Ok(Door { listens, key: random()?, code: random()?, code_is_used: AtomicBool::new(false) })
     }
 
     /// The page of this door, with its key, as reached by an address of this machine.
     pub(crate) fn address(&self, ip: IpAddr) -> String {
         format!("http://{}/?key={}", SocketAddr::new(ip, self.listens.port()), self.key)
+    }
+
+    /// The same with the code in place of the key: it opens the page once.
+    pub(crate) fn address_for_one(&self, ip: IpAddr) -> String {
+        format!("http://{}/?key={}", SocketAddr::new(ip, self.listens.port()), self.code)
     }
 
     /// The key.
@@ -82,10 +92,11 @@ impl Door {
         Ok(())
     }
 
-    /// The cookie that the key in this address is exchanged for, and the address without it.
+    /// The cookie that the key, or the code, in this address is exchanged for, and the address without it.
     pub(crate) fn exchange(&self, uri: &Uri) -> Option<(HeaderValue, String)> {
         let query = uri.query()?;
-        if !query.split('&').any(|part| part.strip_prefix("key=").is_some_and(|key| self.is_key(key))) {
+        let lets_in = |key: &str| self.is_key(key) || (uri.path() == "/" && self.use_code(key));
+        if !query.split('&').any(|part| part.strip_prefix("key=").is_some_and(lets_in)) {
             return None;
         }
         let rest: Vec<_> = query.split('&').filter(|part| !part.starts_with("key=")).collect();
@@ -110,10 +121,13 @@ impl Door {
         by_cookie.chain(by_bearer).chain(by_query).any(|key| self.is_key(key))
     }
 
-    /// Compares in a time that does not depend on where they differ.
     fn is_key(&self, key: &str) -> bool {
-        let differences = |differ: u8, (a, b): (u8, u8)| std::hint::black_box(differ | (a ^ b));
-        key.len() == self.key.len() && key.bytes().zip(self.key.bytes()).fold(0, differences) == 0
+        is_same(key, &self.key)
+    }
+
+    /// Whether this is the code, for the first time.
+    fn use_code(&self, code: &str) -> bool {
+        is_same(code, &self.code) && !self.code_is_used.swap(true, Ordering::Relaxed)
     }
 
     /// Whether a `Host` is one of ours: an address, with our port, that this server can be reached by. No name but `localhost` is, since
@@ -136,6 +150,19 @@ impl Door {
             }
         }
     }
+}
+
+/// A new key or code.
+fn random() -> Result<String, std::io::Error> {
+    let mut bytes = [0u8; LETTERS / 2];
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(told: &str, known: &str) -> bool {
+    let differences = |differ: u8, (a, b): (u8, u8)| std::hint::black_box(differ | (a ^ b));
+    told.len() == known.len() && told.bytes().zip(known.bytes()).fold(0, differences) == 0
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
@@ -232,5 +259,23 @@ mod tests {
         assert_eq!(exchanged(&format!("/?key={key}")).unwrap().1, "/");
         assert_eq!(exchanged("/?key=0123"), None);
         assert_eq!(exchanged("/"), None);
+    }
+
+    #[test]
+    fn the_code_of_a_browser_lets_in_once_and_is_no_key() {
+        let door = door("127.0.0.1:7411");
+        let address = door.address_for_one("127.0.0.1".parse().unwrap());
+        let code = address.strip_prefix("http://127.0.0.1:7411/?key=").unwrap();
+        assert_ne!(code, door.key());
+        assert_eq!(
+            asked(&door, &format!("/take?key={code}"), &[("host", "127.0.0.1:7411")], false),
+            Err("studio/key"),
+            "it opens the page alone"
+        );
+        let exchanged = |path: &str| door.exchange(&format!("{path}?key={code}").parse().unwrap());
+        assert_eq!(exchanged("/take"), None);
+        let (cookie, place) = exchanged("/").unwrap();
+        assert_eq!((cookie.to_str().unwrap().contains(door.key()), &*place), (true, "/"));
+        assert_eq!(exchanged("/"), None, "whoever reads it later finds it used");
     }
 }

@@ -19,8 +19,8 @@ use supple::timeline::file::{self, TakeFile, Writer};
 use supple::timeline::{Playback, TakeError, Timeline};
 use supple_assets::{Digest, Recipe};
 
-/// Journals that are kept; of more, the oldest go.
-const MAX_KEPT: usize = 8;
+/// Journals that are offered at a time. Older ones wait in the folder: what was recorded and not saved goes when somebody says so.
+const MOST_OFFERED: usize = 8;
 /// A larger journal than this is not one of ours \[bytes\].
 const MAX_BYTES: u64 = 2 << 30;
 const ENDING: &str = "journal";
@@ -106,30 +106,35 @@ impl Folder {
         Ok(file)
     }
 
-    /// The journals that nobody holds, the newest first. Those that hold nothing, and those beyond the eighth, are removed.
+    /// The journals that nobody holds, the newest first, eight at most. Those that hold nothing are removed.
     pub(crate) fn orphans(&self) -> io::Result<Vec<Orphan>> {
         let _lock = self.lock()?;
-        let mut found = Vec::new();
+        let mut unheld = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
             if !is_ours(&path) {
                 continue;
             }
-            let Ok(mut file) = self.disk.open(&path) else { continue };
+            let Ok(file) = self.disk.open(&path) else { continue };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue, // a studio runs
                 Err(TryLockError::Error(_)) => continue,   // a file system without locks: it cannot be told whose it is
+            }
+            let written = file.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            unheld.push((written, path, file));
+        }
+        unheld.sort_by_key(|(written, ..)| std::cmp::Reverse(*written));
+        let mut found = Vec::new();
+        for (_, path, mut file) in unheld {
+            if found.len() == MOST_OFFERED {
+                break;
             }
             match worth(&mut file) {
                 Worth::Session(summary) => found.push(Orphan { file, path, disk: self.disk.clone(), summary }),
                 Worth::Nothing => _ = remove(&self.disk, file, &path),
                 Worth::Unknown => {}
             }
-        }
-        found.sort_by_key(|orphan| std::cmp::Reverse(orphan.summary.written));
-        for old in found.drain(MAX_KEPT.min(found.len())..) {
-            let _ = old.discard();
         }
         Ok(found)
     }
@@ -588,6 +593,42 @@ mod tests {
         assert!(kept.orphans().unwrap().is_empty());
         assert_eq!([1, 2, 3].map(|k| path.join(format!("{k}-0.journal")).exists()), [false, true, true]);
         let _ = fs::remove_dir_all(&path);
+    }
+
+    /// Sessions that nobody has looked at are not thinned out by newer ones.
+    #[test]
+    fn the_newest_eight_are_offered_and_the_others_wait() {
+        let path = folder("many");
+        let kept = Folder::new(&path, Disk::default());
+        let now = SystemTime::now();
+        let mut names = Vec::new();
+        for age in 0..10u64 {
+            names.push(orphan(&kept).path);
+            let file = fs::File::options().write(true).open(&names[age as usize]).unwrap();
+            file.set_modified(now - Duration::from_secs(60 * (age + 1))).unwrap();
+        }
+        let offered = |folder: &Folder| folder.orphans().unwrap().into_iter().map(|o| o.path).collect::<Vec<_>>();
+        assert_eq!(offered(&kept), names[..8]);
+        assert!(names.iter().all(|name| name.exists()));
+        // As one goes the next comes.
+        kept.orphans().unwrap().remove(3).discard().unwrap();
+        names.remove(3);
+        assert_eq!(offered(&kept), names[..8]);
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    /// Whoever opens a pipe waits for its other end.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_the_folder_is_not_waited_for() {
+        for name in ["lock", "1-0.journal"] {
+            let path = folder(&format!("pipe-{name}"));
+            fs::create_dir_all(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(path.join(name)).status().unwrap().success());
+            let kept = Folder::new(&path, Disk::default());
+            assert_eq!(kept.orphans().map(|orphans| orphans.len()).ok(), (name != "lock").then_some(0));
+            let _ = fs::remove_dir_all(&path);
+        }
     }
 
     #[test]

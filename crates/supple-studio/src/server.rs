@@ -33,7 +33,7 @@ use std::time::Duration;
 use supple::timeline::compare::{self as comparing, Difference, JointDifference};
 use supple::timeline::{Playback, file as takes};
 use supple::{TakeError, Work};
-use supple_assets::{BakeSettings, Files, Recording, RigOptions, RootMotion, bake_scene, export_bvh};
+use supple_assets::{BakeSettings, Files, Recording, RigOptions, RootMotion, bake_scene, export_bvh, plain};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// The page, as built by `build.rs`: names, sorted, and bytes.
@@ -175,6 +175,12 @@ impl Studio {
     pub fn address(&self) -> Result<String, StudioError> {
         let ip = self.listener.local_addr()?.ip();
         Ok(self.door.address(if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }))
+    }
+
+    /// The same for one browser that is started with it: the page opens by it once. Arguments of programs are seen by every user of the machine.
+    pub fn address_for_one(&self) -> Result<String, StudioError> {
+        let ip = self.listener.local_addr()?.ip();
+        Ok(self.door.address_for_one(if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }))
     }
 
     /// Where others on the network find the page, with the key; `None`: this machine alone reaches it, or has no address.
@@ -394,12 +400,14 @@ fn is_of_page(path: &str) -> bool {
 /// sees it there.
 async fn pass(State(door): State<Arc<Door>>, mut request: axum::extract::Request, next: Next) -> Response {
     let (uri, open) = (request.uri(), is_of_page(request.uri().path()));
-    let mut response = match (door.admit(uri, request.headers(), open), door.exchange(uri)) {
-        (Err(refused), _) => refused.into_response(),
-        (Ok(()), Some((cookie, place))) if uri.path() == "/" => {
+    // What is refused uses no code up.
+    let exchanged = door.admit(uri, request.headers(), open).map(|()| door.exchange(uri));
+    let mut response = match exchanged {
+        Err(refused) => refused.into_response(),
+        Ok(Some((cookie, place))) if uri.path() == "/" => {
             ([(header::SET_COOKIE, cookie)], Redirect::to(&place)).into_response()
         }
-        (Ok(()), exchanged) => {
+        Ok(exchanged) => {
             if let Some(place) = exchanged.and_then(|(_, place)| place.parse().ok()) {
                 *request.uri_mut() = place;
             }
@@ -627,7 +635,9 @@ impl BakeAsked {
     /// What is wrong with it, if anything.
     fn check(&self) -> Result<(), String> {
         let within = |name: &str, value: Option<f64>, low: f64, high: f64| match value {
-            Some(x) if !(low..=high).contains(&x) => Err(format!("{name} is {x}: give {low} to {high}")),
+            Some(x) if !(low..=high).contains(&x) => {
+                Err(format!("{name} is {}: give {} to {}", plain(x), plain(low), plain(high)))
+            }
             _ => Ok(()),
         };
         within("from", self.from, 0.0, 1e6)?;
@@ -635,7 +645,9 @@ impl BakeAsked {
         within("fps", self.fps, 1.0, 1000.0)?;
         within("loop", self.seam, 0.001, 1e3)?;
         match (self.from, self.to) {
-            (Some(from), Some(to)) if from >= to => Err(format!("from {from} s is not before to {to} s")),
+            (Some(from), Some(to)) if from >= to => {
+                Err(format!("from {} s is not before to {} s", plain(from), plain(to)))
+            }
             _ => Ok(()),
         }
     }
@@ -645,13 +657,13 @@ impl BakeAsked {
         let end = recording.seconds();
         let (from, to) = (self.from.unwrap_or(0.0), self.to.unwrap_or(end));
         if let Some(late) = [from, to].into_iter().find(|time| *time > end + 1e-6) {
-            return Err(format!("the motion ends at {end:.3} s, before {late} s"));
+            return Err(format!("the motion ends at {end:.3} s, before {} s", plain(late)));
         }
         if from >= to {
             return Err(format!("the motion ends at {end:.3} s, where it is to begin"));
         }
         if let Some(seam) = self.seam.filter(|seam| *seam > to - from) {
-            return Err(format!("a loop of {seam} s is longer than the motion, {:.3} s", to - from));
+            return Err(format!("a loop of {} s is longer than the motion, {:.3} s", plain(seam), to - from));
         }
         let frames = self.fps.map_or(0.0, |fps| (to - from) * fps);
         if frames * recording.bytes_of_frame() as f64 > MOST_CUT {

@@ -947,7 +947,7 @@ impl Simulation {
             }
             Request::Speed { factor } => {
                 if !(0.01..=10.0).contains(&factor) {
-                    return bad(format!("factor is {factor}: give 0.01 to 10"));
+                    return bad(format!("factor is {}: give 0.01 to 10", supple_assets::plain(factor)));
                 }
                 self.speed = factor;
             }

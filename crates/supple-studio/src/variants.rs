@@ -41,7 +41,7 @@ impl Variation {
     pub(crate) fn check(&self) -> Result<(), String> {
         let within = |name: &str, x: f64, low: f64, high: f64| {
             let good = (low..=high).contains(&x);
-            if good { Ok(()) } else { Err(format!("{name} is {x}: give {low} to {high}")) }
+            if good { Ok(()) } else { Err(format!("{name} is {}: give {low} to {high}", supple_assets::plain(x))) }
         };
         within("strength", self.strength, 0.0, 10.0)?;
         within("delay", self.delay, -10.0, 10.0)?;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Client, Frame, ask, ask_with, key, run, seek, start};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use supple_assets::{Files, Recipe};
 use supple_studio::Opening;
 
@@ -540,6 +540,81 @@ async fn every_documented_key_changes_a_result_or_is_refused() {
         }
     }
     assert!(unknown.is_empty() && idle.is_empty(), "without a case: {unknown:?}; without effect: {idle:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_far_beyond_is_refused_by_its_name() {
+    let address = start("chain:3");
+    let mut client = Client::connect(&address).await;
+    client.say(json!({"type": "pause"})).await;
+    for (message, name) in [
+        (json!({"type": "set", "gravity": [0.0, -1e6, 0.0]}), "gravity"),
+        (json!({"type": "set", "gravity": [1e308, 0.0, 0.0]}), "gravity"),
+        (json!({"type": "seek", "take": 0, "step": 4_000_000_000u32}), "step"),
+        (json!({"type": "key", "time": 1e308}), "keyframe"),
+        (json!({"type": "key", "time": -1e308}), "keyframe"),
+    ] {
+        client.say(message.clone()).await;
+        let told = tokio::time::timeout(common::PATIENCE, client.told("error")).await;
+        let error = told.expect("it is refused");
+        assert!(error["message"].as_str().unwrap().contains(name), "{message}: {error}");
+    }
+}
+
+/// Where the numbers of a message are, as JSON pointers.
+fn numbers(message: &Value, at: &str) -> Vec<String> {
+    match message {
+        Value::Number(_) => vec![at.to_owned()],
+        Value::Array(list) => (0..list.len()).flat_map(|k| numbers(&list[k], &format!("{at}/{k}"))).collect(),
+        Value::Object(fields) => fields.iter().flat_map(|(k, v)| numbers(v, &format!("{at}/{k}"))).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whatever number a message holds: the studio goes on, no place becomes nonsense, and no error is hundreds of digits long.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_number_in_any_message_ends_in_few_words() {
+    let mut scenes: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for case in documented().iter().filter_map(|key| case(key)) {
+        scenes.entry(case.scene).or_default().extend(case.with);
+    }
+    let (mut said, mut errors, mut long) = (0, 0, Vec::new());
+    for (scene, mut messages) in scenes {
+        messages.sort_by_key(Value::to_string);
+        messages.dedup();
+        let address = start(scene);
+        let mut client = Client::connect(&address).await;
+        client.say(json!({"type": "pause"})).await;
+        for message in messages {
+            for number in [1e308, -1e308, 1e-300, 1e7, -1.0] {
+                for place in numbers(&message, "") {
+                    let mut wild = message.clone();
+                    *wild.pointer_mut(&place).unwrap() = json!(number);
+                    said += 1;
+                    client.say(wild.clone()).await;
+                    client.say(json!({"type": "pin", "body": 4_000_000, "on": true})).await;
+                    loop {
+                        let text = client.told("error").await["message"].as_str().unwrap().to_owned();
+                        if text.contains("4000000") {
+                            break;
+                        }
+                        errors += 1;
+                        let digits = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+                        // Numbers of states are told by the core, in full so far.
+                        if digits >= Some(20) && wild["type"] != "state" {
+                            long.push(format!("{wild}: {text}"));
+                        }
+                    }
+                    if wild["type"] == "open" || wild["type"] == "step" || wild["type"] == "play" {
+                        client.say(json!({"type": "pause"})).await;
+                    }
+                }
+            }
+        }
+        client.frame_where(|frame| (0..3).all(|k| frame.position(0)[k].is_finite())).await;
+    }
+    assert!(said > 500 && errors > 200, "{said} messages, {errors} errors");
+    assert!(long.is_empty(), "{long:#?}");
 }
 
 /// The documented keys after the `?` of addresses, as `route.key`.

@@ -12,7 +12,7 @@ use crate::robot::{
 };
 use crate::urdf::{few_of_hull, mesh_hull, missing};
 use crate::xml::{self, Asked, Element, Includes, Source};
-use crate::{FileError, Imported, InputFile, Note};
+use crate::{FileError, Imported, InputFile, Note, plain};
 use classes::{Classes, MAIN};
 use glam::{DMat3, DQuat, DVec3};
 use std::collections::BTreeMap;
@@ -469,7 +469,11 @@ impl Reader<'_> {
         let mass =
             source.number("mass")?.ok_or_else(|| element.error("file/value", "it has no mass", "give mass=\"…\""))?;
         if mass < 0.0 {
-            return Err(element.error("file/value", format!("its mass is {mass} kg"), "give a mass of 0 or more"));
+            return Err(element.error(
+                "file/value",
+                format!("its mass is {} kg", plain(mass)),
+                "give a mass of 0 or more",
+            ));
         }
         let place = self.pose(source)?;
         let inertia = if let Some([xx, yy, zz, xy, xz, yz]) = source.numbers::<6>("fullinertia")? {
@@ -650,7 +654,11 @@ impl Reader<'_> {
         if self.limited(source, "limited", range.is_some())? && kind != Kind::Free {
             let [low, high] = range.unwrap_or_default();
             if low > high {
-                return Err(source.wrong("range", &format!("{low} {high}"), "the smaller number first"));
+                return Err(source.wrong(
+                    "range",
+                    &format!("{} {}", plain(low), plain(high)),
+                    "the smaller number first",
+                ));
             }
             axis.range = Some([low * unit, high * unit]);
         }

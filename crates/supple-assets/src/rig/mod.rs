@@ -27,7 +27,7 @@ use crate::gltf::{Clip, Document, SkinnedMesh, Springs, rigid};
 use crate::imported::MOST_LENGTH;
 use crate::plant;
 use crate::retarget::{Part, Side};
-use crate::{FileError, Note};
+use crate::{FileError, Note, plain};
 use glam::{DAffine3, DMat3, DQuat, DVec3};
 use plan::Plan;
 use structure::Structure;
@@ -528,7 +528,7 @@ impl RigOptions {
         for (name, value, unit) in told {
             if let Some(value) = value.filter(|v| !(v.is_finite() && (1e-9..=1e9).contains(v))) {
                 let remedy = format!("give {unit}, above 0");
-                return Err(FileError::new("file/option", path, format!("{name} is {value}"), remedy));
+                return Err(FileError::new("file/option", path, format!("{name} is {}", plain(value)), remedy));
             }
         }
         if self.scale.is_some() && self.height.is_some() {

@@ -2,8 +2,8 @@
 
 use super::schema::SceneFile;
 use super::{Text, pose, turns};
-use crate::FileError;
 use crate::rig::Rig;
+use crate::{FileError, plain};
 use glam::DVec3;
 use std::sync::Arc;
 use supple::{Ending, Motion, Scene};
@@ -26,7 +26,7 @@ pub(super) fn motion(
         let (at, shift) = (*key.at.get_ref(), DVec3::from(key.shift));
         let after = keys.last().map_or(0.0, |(before, ..)| *before);
         if !(at >= after && at <= MAX_SECONDS) || (at == after && !keys.is_empty()) {
-            let what = format!("a keyframe is at {at} s, the one before at {after} s");
+            let what = format!("a keyframe is at {} s, the one before at {} s", plain(at), plain(after));
             let remedy = format!("give rising times from 0 to {MAX_SECONDS} s");
             return Err(text.wrong(key.at.span(), what, remedy));
         }

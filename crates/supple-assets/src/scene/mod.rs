@@ -10,7 +10,8 @@ mod write;
 use crate::imported::MOST_LENGTH;
 use crate::rig::Rig;
 use crate::{
-    Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, ThingTold, Turn, split_clip,
+    Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, ThingTold, Turn, plain,
+    split_clip,
 };
 use glam::{DQuat, DVec3};
 pub use schema::{BoneChange, JointKind};
@@ -144,7 +145,7 @@ fn edit(character: &mut Character, text: &Text<'_>, file: &SceneFile) -> Result<
     if let Some(told) = &file.character.mass_scale {
         let scale = *told.get_ref();
         if !(scale.is_finite() && scale > 0.0) {
-            return Err(text.wrong(told.span(), format!("mass_scale is {scale}"), "give a number above 0"));
+            return Err(text.wrong(told.span(), format!("mass_scale is {}", plain(scale)), "give a number above 0"));
         }
         rig.scale_mass(scale);
     }
@@ -169,7 +170,7 @@ fn edit(character: &mut Character, text: &Text<'_>, file: &SceneFile) -> Result<
             FloorEdit::Present(false) => rig.floor = None,
             FloorEdit::Height(height) if height.is_finite() => rig.floor = Some(height),
             FloorEdit::Height(height) => {
-                let what = format!("the floor's height is {height}");
+                let what = format!("the floor's height is {}", plain(height));
                 return Err(text.wrong(floor.span(), what, "give metres, or false"));
             }
         }
@@ -205,7 +206,7 @@ fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
 pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result<(), String> {
     let within = |value: Option<f64>, name: &str, low: f64, high: f64| match value {
         Some(x) if !(x.is_finite() && x >= low && x <= high) => {
-            Err(format!("{name} is {x}, and must be from {low} to {high}"))
+            Err(format!("{name} is {}, and must be from {} to {}", plain(x), plain(low), plain(high)))
         }
         other => Ok(other),
     };
@@ -224,7 +225,7 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
     }
     let pair = |value: Option<[f64; 2]>, name: &str| match value {
         Some([a, b]) if !(a <= b && a.is_finite() && b.is_finite()) => {
-            Err(format!("{name} is {a} … {b}: the lower end comes first"))
+            Err(format!("{name} is {} … {}: the lower end comes first", plain(a), plain(b)))
         }
         other => Ok(other.map(|[a, b]| Range::new(a.to_radians(), b.to_radians()))),
     };
@@ -238,7 +239,9 @@ pub(crate) fn change_bone(bone: &mut crate::Bone, change: &BoneChange) -> Result
         Some([side, bend]) if [side, bend].iter().all(|x| *x > 0.0 && *x <= 180.0) => {
             Some(SwingEllipse { about_y: side.to_radians(), about_z: bend.to_radians() })
         }
-        Some([side, bend]) => return Err(format!("swing is {side} × {bend}, and must be above 0 and up to 180")),
+        Some([side, bend]) => {
+            return Err(format!("swing is {} × {}, and must be above 0 and up to 180", plain(side), plain(bend)));
+        }
     };
     match (change.joint, bone.joint) {
         (Some(JointKind::Hinge), Turn::Ball { frame, swing, .. }) => {
@@ -455,7 +458,7 @@ fn let_go(text: &Text<'_>, file: &SceneFile) -> Result<Option<(Span<usize>, f64)
         (Some(told), None) => {
             let at = *told.get_ref();
             if !(at.is_finite() && at >= 0.0) {
-                return Err(text.wrong(told.span(), format!("release is {at}"), "give seconds, 0 or more"));
+                return Err(text.wrong(told.span(), format!("release is {}", plain(at)), "give seconds, 0 or more"));
             }
             Ok(Some((told.span(), at)))
         }

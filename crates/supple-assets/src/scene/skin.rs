@@ -95,7 +95,7 @@ fn check(text: &Text<'_>, edit: &SkinEdit) -> Result<(), FileError> {
         (&edit.friction, "friction", not_below),
     ] {
         if let Some(told) = value.as_ref().filter(|told| !fits(*told.get_ref())) {
-            return Err(text.wrong(told.span(), format!("{name} is {}", told.get_ref()), remedy));
+            return Err(text.wrong(told.span(), format!("{name} is {}", crate::plain(*told.get_ref())), remedy));
         }
     }
     Ok(())

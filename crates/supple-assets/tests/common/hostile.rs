@@ -221,6 +221,8 @@ pub(crate) fn table(small: &str) -> Vec<Hostile> {
         // Nine thousand joints without channels in every frame.
         case("still.bvh", bvh(&still, 20_000, &"0 0 0\n".repeat(20_000)), "file/size"),
         case("far.bvh", bvh("JOINT b\n{\nOFFSET 0 1 0\n}\n", 1, "0 0 2e6\n"), "file/number"),
+        // It begins where it may, and leads away.
+        case("far-frame.bvh", bvh("JOINT b\n{\nOFFSET 0 1 0\n}\n", 2, "0 0 0\n0 0 2e6\n"), "file/number"),
         case("nan.bvh", bvh("", 1, "0 nan 0\n"), "file/bvh"),
         case("text.toml", "[character", "file/scene"),
         case("deep.toml", format!("a = {}", "[".repeat(100_000)), "file/scene"),

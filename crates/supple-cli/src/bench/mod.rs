@@ -10,6 +10,7 @@ mod flesh;
 mod hand;
 mod loops;
 mod peak;
+mod processor;
 mod retarget;
 mod rigs;
 mod servo;

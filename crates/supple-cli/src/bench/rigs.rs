@@ -4,7 +4,7 @@
 use super::{Destination, Document, Machine};
 use crate::error::Error;
 use crate::table::{Align, Table, figure};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &RigsArgs, terminal: &Terminal) -> Result<(), Error> {
     let mut rows = Vec::new();
     for path in &found {
         let name = path.strip_prefix(&folder).unwrap_or(path).to_string_lossy().into_owned();
-        bar.set_message(name.clone());
+        bar.set_message(harmless(&name).into_owned());
         bar.tick();
         rows.push(match measure(path) {
             Ok(measured) => Row { file: name, measured, refused: None },

@@ -1,16 +1,16 @@
 //! `supple bench soak`: every built-in scene and every character at hand for minutes on end. What a short run does not show: energy and gaps that
 //! come once in a while, figures that never lie still, memory that grows.
 
+use super::processor::Processor;
 use super::{Destination, Document, Machine};
 use crate::error::Error;
 use crate::scenes::above_zero;
 use crate::settings;
 use crate::table::{Align, Table, figure, small};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 use supple::glam::DVec3;
 use supple::scenes::catalogue;
 use supple::tone::{Change, Tone, Tones};
@@ -25,7 +25,8 @@ pub(crate) struct SoakArgs {
     /// How much time to simulate of each, in seconds
     #[arg(long, value_name = "S", default_value = "600", allow_hyphen_values = true)]
     seconds: String,
-    /// End a run after so much time of the machine, in seconds; its row says how far it came, and that it has not passed
+    /// End a run after so much time of the processor, in seconds; its row says how far it came, and that it has not passed.
+    /// On Linux and macOS that is what this process was given, elsewhere the time of the clock
     #[arg(long, value_name = "S", value_parser = above_zero)]
     machine_seconds: Option<f64>,
     /// A folder of characters, looked through with the folders in it; else that of the variable SUPPLE_ASSETS
@@ -86,7 +87,7 @@ impl Case {
 struct Row {
     scene: String,
     how: How,
-    /// Simulated time \[s\], and how long that took.
+    /// Simulated time \[s\], and how long the processor worked for that (elsewhere than on Linux and macOS: the time of the clock).
     seconds: f64,
     machine_seconds: f64,
     /// Whether it was simulated to the end; all else is of the time until then.
@@ -128,7 +129,7 @@ pub(super) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), Error> {
     let bar = terminal.progress(cases.len() as u64, "runs");
     let mut rows = Vec::new();
     for case in cases {
-        bar.set_message(case.name.clone());
+        bar.set_message(harmless(&case.name).into_owned());
         bar.tick();
         match open(&case) {
             Ok(Some(opened)) => {
@@ -222,7 +223,7 @@ fn open(case: &Case) -> Result<Option<(Scene, Option<Tones>)>, Error> {
     Ok(Some((Scene::from_parts(case.name.clone(), model, state, input), tones)))
 }
 
-/// Runs a scene for so many steps, or so many seconds of the machine, and measures it.
+/// Runs a scene for so many steps, or so many seconds of the processor, and measures it.
 fn soak(case: &Case, (scene, mut tones): (Scene, Option<Tones>), steps: usize, most_seconds: f64) -> Row {
     let scene = &scene;
     let mut row = Row {
@@ -252,9 +253,9 @@ fn soak(case: &Case, (scene, mut tones): (Scene, Option<Tones>), steps: usize, m
     let mut energies = Energies::new(scene);
     let mut memory = None;
     let cycle = (CYCLE / input.dt).round() as usize;
-    let clock = Instant::now();
+    let processor = Processor::start();
     for k in 0..steps {
-        if clock.elapsed().as_secs_f64() > most_seconds {
+        if processor.seconds() > most_seconds {
             let asked = steps as f64 * input.dt;
             row.broken.push(format!("not ended: {:.1} s of {asked:.0} s in the time that it was given", row.seconds));
             break;
@@ -288,7 +289,7 @@ fn soak(case: &Case, (scene, mut tones): (Scene, Option<Tones>), steps: usize, m
             }
         }
     }
-    row.machine_seconds = clock.elapsed().as_secs_f64();
+    row.machine_seconds = processor.seconds();
     row.energy_excess = energies.excess();
     row.memory_growth = memory.flatten().and_then(|before| Some(resident()? - before));
     row.judge();

@@ -3,7 +3,7 @@
 use super::{Destination, Document, Machine};
 use crate::error::Error;
 use crate::table::{Align, Table, figure};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &StudioArgs, terminal: &Terminal) -> Result<(), Error> {
     let bar = terminal.progress(characters.len() as u64, "characters");
     let mut rows = Vec::new();
     for character in characters {
-        bar.set_message(character.clone());
+        bar.set_message(harmless(&character).into_owned());
         bar.tick();
         let ran = Command::new("node").arg(&script).arg(&character).env("SUPPLE", &own).stderr(Stdio::piped()).output();
         let failed = |what: String| Error::failed("bench/studio", what);

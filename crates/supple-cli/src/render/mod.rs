@@ -17,7 +17,7 @@ use crate::output::{self, Outputs};
 use crate::scenes::{Recorded, is_take, open_source, open_take};
 use crate::settings::{self, RunArgs};
 use crate::table::{self, count, given};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use camera::{Ball, Camera, View};
 use clap::Args;
 use dress::Dress;
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     };
     let shot = Shot::new(model, dress, &poses, &args.layers, camera, args.background, [panel, height])?;
     let bar = terminal.progress(poses.len() as u64, "pictures");
-    bar.set_message(source.scene().name.clone());
+    bar.set_message(harmless(&source.scene().name).into_owned());
     bar.tick();
     match kind {
         Kind::Picture => files::write_png(&args.output, &shot.picture(&poses[0], width))?,

@@ -3,7 +3,7 @@
 use super::marks::{self, Sign};
 use crate::error::Error;
 use crate::table::given;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, harmless};
 use supple::glam::DVec3;
 use supple::timeline::Playback;
 use supple::timeline::file::TakeFile;
@@ -92,7 +92,7 @@ impl Source {
                 let (mut state, mut input) = (scene.state.clone(), Input::clone(input));
                 let steps = (times.last().map_or(0.0, |t| t / input.dt)).ceil();
                 let bar = terminal.progress(steps as u64, "steps");
-                bar.set_message(scene.name.clone());
+                bar.set_message(harmless(&scene.name).into_owned());
                 let mut tones = scene.stated_tones();
                 sampler.offer(&state, &input);
                 while !sampler.is_done() {

@@ -25,7 +25,10 @@ impl Stage {
             return bad(format!("there is no joint {}", joint.joint));
         }
         if let Some(key) = told.keyframes.iter().find(|key| !(0.0..=MOST_SECONDS).contains(&key.time)) {
-            return bad(format!("a keyframe is at {} s: give a time from 0 to {MOST_SECONDS} s", key.time));
+            return bad(format!(
+                "a keyframe is at {} s: give a time from 0 to {MOST_SECONDS} s",
+                supple_assets::plain(key.time)
+            ));
         }
         let positions = Coordinates::new(model).positions.len();
         if told.keyframes.iter().any(|key| key.positions.len() != positions) {

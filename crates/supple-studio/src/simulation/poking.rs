@@ -43,7 +43,12 @@ impl Stage {
     pub(super) fn poke(&mut self, owner: (u64, u32), centre: DVec3, radius: f64) -> Result<Told, Refused> {
         self.skin()?;
         if !RADII.contains(&radius) {
-            let what = format!("the radius of a ball is {radius} m: give {} to {} m", RADII.start(), RADII.end());
+            let what = format!(
+                "the radius of a ball is {} m: give {} to {} m",
+                supple_assets::plain(radius),
+                RADII.start(),
+                RADII.end()
+            );
             return Err(("studio/value", what));
         }
         if !is_near(centre) {
