@@ -1,19 +1,19 @@
 //! What joints and bodies carry: forces by where they come from, means over the last part of a step.
 //!
-//! A solver notes what it alone knows: the impulses of joints, of hard limits and of contacts. The rest is one text for all of them. Springs, soft limits and
+//! A solver notes what it alone knows: the impulses of joints, of hard limits and of contacts. The rest is the same code for all solvers. Springs, soft limits and
 //! motors are their laws at the end of the part; what flesh and skin do to a body is what its change of momentum leaves when all else is taken off.
 
 use crate::contact::penalty;
 use crate::control::Mode;
 use crate::forces::{self, Derivatives, Source};
-use crate::input::Input;
+use crate::input::{Drive, Input};
 use crate::maths::rotation::turned_inertia;
 use crate::maths::{Pose, Twist, Wrench};
 use crate::model::{BodyId, Joint, JointId, Model, State};
 use crate::solver::Solver;
 use glam::DVec3;
 
-/// What a joint does to its child, mean over the last part of a step: world axes, about the child's centre of mass.
+/// What a joint does to its child in the last part of a step, constraints and hard limits in the mean over it, the rest at its end: world axes, about the child's centre of mass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JointLoad {
     /// What holds the joint together: nothing of it lies along a free direction.
@@ -22,7 +22,7 @@ pub struct JointLoad {
     pub spring: Wrench,
     /// Its limits, soft and hard.
     pub limit: Wrench,
-    /// Its motor, and what the control commands.
+    /// Its motor, what the control commands, and what carries out a prescribed motion.
     pub motor: Wrench,
 }
 
@@ -38,7 +38,7 @@ impl JointLoad {
 pub struct BodyLoad {
     /// Contacts of its own shapes, friction included.
     pub contact: Wrench,
-    /// Flesh or skin around it, with what that touches.
+    /// Flesh or skin around it, with what that touches. Grips and couplings of a body in flesh are in it.
     pub flesh: Wrench,
 }
 
@@ -62,6 +62,8 @@ pub(crate) struct Ledger {
     /// Length of the part \[s\].
     pub(crate) part: f64,
     known: Known,
+    /// How many wrenches of the input are the caller's.
+    pub(crate) outside: usize,
     /// By joint: the impulse on its child; of constraints alone until it is closed, if the solver knows no more.
     impulses: Vec<Wrench>,
     /// By joint: impulses of hard limits on its child.
@@ -116,6 +118,16 @@ impl Ledger {
     pub(crate) fn constrain(&mut self, joint: JointId, impulse: Wrench) {
         self.known = Known::Constraints;
         self.impulses[joint.index()] += impulse;
+    }
+
+    /// What was noted belongs to an attempt that failed: loads stay those of the part before, unless the solver notes others.
+    pub(crate) fn forget(&mut self) {
+        if self.is_open {
+            for list in [&mut self.impulses, &mut self.stops, &mut self.contacts] {
+                list.fill(Wrench::ZERO);
+            }
+            self.known = Known::Nothing;
+        }
     }
 
     /// The solver knows what constraints do, and where nothing is added it is nothing.
@@ -179,13 +191,22 @@ impl Ledger {
                 Known::Totals => {
                     let sides = model.sides(joint, state);
                     load.constraint = constrained(joint, (sides.a, sides.b), noted);
-                    if commands_itself {
+                    if commands_itself || input.joint(k).drive != Drive::Forces {
                         load.motor = noted + -(load.constraint + load.spring + load.limit);
                     }
                 }
-                _ => self.impulses[k] = (load.total() + -command) * self.part,
+                _ => {
+                    if input.joint(k).drive != Drive::Forces {
+                        let sides = model.sides(joint, state);
+                        load.constraint = constrained(joint, (sides.a, sides.b), noted);
+                        load.motor += noted + -load.constraint;
+                    }
+                    self.impulses[k] = (load.total() + -command) * self.part;
+                }
             }
-            self.joints[k] = load;
+            if load.total().is_finite() {
+                self.joints[k] = load;
+            }
         }
         for (i, load) in self.bodies.iter_mut().enumerate() {
             if !is_held(BodyId(i as u32)) {
@@ -229,7 +250,8 @@ impl Ledger {
             let gained = (momentum(model, state, i) + -self.momenta[i]) * per_second;
             load.flesh = gained + -(weight + self.pulls[i] + load.contact);
         }
-        for (body, wrench) in &input.wrenches {
+        // Flesh that is coupled loosely pushes by wrenches after those of the caller.
+        for (body, wrench) in input.wrenches.iter().take(self.outside) {
             self.bodies[body.index()].flesh += -*wrench;
         }
         for (joint, impulse) in model.joints().iter().zip(&self.impulses) {

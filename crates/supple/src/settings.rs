@@ -445,7 +445,8 @@ const ASSEMBLY_SCHEMES: [(&str, Scheme); 4] = [
     ("posing", Scheme::Posing),
 ];
 const CUTS: [(&str, Cut); 3] = [("resisted", Cut::Resisted), ("each_body", Cut::EachBody), ("whole", Cut::Whole)];
-const LINEARS: [(&str, Linear); 2] = [("factored", Linear::Factored), ("plain", Linear::Plain)];
+const LINEARS: [(&str, Linear); 3] =
+    [("factored", Linear::Factored), ("plain", Linear::Plain), ("biconjugate", Linear::Biconjugate)];
 const SPRINGS: [(&str, Springs); 2] = [("implicit", Springs::Implicit), ("explicit", Springs::Explicit)];
 const INTEGRATIONS: [(&str, Integration); 2] = [("euler", Integration::Euler), ("midpoint", Integration::Midpoint)];
 const BALANCES: [(&str, Balance); 2] = [("on", Balance::On), ("off", Balance::Off)];

@@ -109,7 +109,7 @@ fn assembly_allocates_nothing() {
     let slot = take_slot();
     for name in apart() {
         for scheme in [Scheme::Displacements, Scheme::Posing, Scheme::Projected] {
-            for linear in [Linear::Factored, Linear::Plain] {
+            for linear in [Linear::Factored, Linear::Plain, Linear::Biconjugate] {
                 let settings = Assembly { scheme, linear, ..Assembly::default() };
                 if !solver_takes(name, Solver::Assembly(settings)) {
                     continue; // grips, which the baselines do not take

@@ -32,7 +32,7 @@ fn quaternion(v: &Value) -> DQuat {
     DQuat::from_xyzw(q[1], q[2], q[3], q[0]).normalize()
 }
 
-const LINEARS: [Linear; 2] = [Linear::Factored, Linear::Plain];
+const LINEARS: [Linear; 3] = [Linear::Factored, Linear::Plain, Linear::Biconjugate];
 
 /// Settings that iterate to the end.
 fn thorough(linear: Linear) -> Assembly {

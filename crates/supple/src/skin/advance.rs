@@ -203,10 +203,18 @@ pub(crate) fn substep(
 
     // Contacts answer
     match settings.response {
-        SkinResponse::Complementary => work.respond((model, skin), input, state, h)?,
+        SkinResponse::Complementary => {
+            work.respond((model, skin), input, state, h)?;
+            if notes.ledger.is_open {
+                work.note_contacts(state, &mut notes.ledger);
+            }
+        }
         SkinResponse::Published => {
             // limits, grabs and bodies without skin as ever; the skin's own as published
             work.respond((model, skin), input, state, h)?;
+            if notes.ledger.is_open {
+                work.note_contacts(state, &mut notes.ledger);
+            }
             notes.mark(Stage::Close);
             work.search_ahead((model, skin), input, state, span);
             notes.mark(Stage::Check);
@@ -214,7 +222,7 @@ pub(crate) fn substep(
         }
     }
     if notes.ledger.is_open {
-        work.note(model, state, &mut notes.ledger);
+        work.note_joints(model, state, &mut notes.ledger);
     }
     notes.mark(Stage::Close);
 
@@ -560,9 +568,9 @@ impl SkinWork {
         Ok(())
     }
 
-    /// Notes what joints, limits and contacts of bare bodies gave; the state is still that of the start.
-    fn note(&self, model: &Model, state: &State, ledger: &mut Ledger) {
-        let SkinWork { touches, contacts, stops, responder, multipliers, .. } = self;
+    /// Notes what joints gave; the state is still that of the start.
+    fn note_joints(&self, model: &Model, state: &State, ledger: &mut Ledger) {
+        let SkinWork { multipliers, .. } = self;
         ledger.knows_constraints();
         for (j, (joint, multiplier)) in model.joints().iter().zip(multipliers).enumerate() {
             let mut on_child = Wrench::ZERO;
@@ -571,6 +579,11 @@ impl SkinWork {
             }
             ledger.constrain(JointId(j as u32), on_child);
         }
+    }
+
+    /// Notes what limits and contacts of bare bodies gave, by the rows of the response.
+    fn note_contacts(&self, state: &State, ledger: &mut Ledger) {
+        let SkinWork { touches, contacts, stops, responder, .. } = self;
         let rows = responder.rows.get(touches.len()..).unwrap_or(&[]);
         for (contact, row) in contacts.iter().zip(rows) {
             let lever = |body: BodyId| contact.point - state.bodies[body.index()].position;

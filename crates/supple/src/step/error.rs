@@ -75,6 +75,14 @@ pub enum StepError {
         /// The joint that stayed farthest open.
         joint: String,
     },
+    /// Contacts, and joints with them, did not settle however short the step.
+    #[error(
+        "what touches body \"{body}\" does not settle, however short the step: use a smaller dt, more iterations, or solver tree [step/unsettled]"
+    )]
+    Unsettled {
+        /// The body that moved farthest.
+        body: String,
+    },
     /// The state given was not finite, or the motion grew beyond all numbers.
     #[error("body \"{body}\" has a position or velocity that is not finite: {remedy} [step/not-finite]")]
     NotFinite {
@@ -109,6 +117,7 @@ impl StepError {
             StepError::Loops { .. } => "step/loops",
             StepError::Unsupported { .. } => "step/unsupported",
             StepError::Diverged { .. } => "step/diverged",
+            StepError::Unsettled { .. } => "step/unsettled",
             StepError::Turned { .. } => "step/turned",
             StepError::NotFinite { .. } => "step/not-finite",
             StepError::Factor { .. } => "step/factor",
@@ -149,7 +158,8 @@ impl Failure {
 
     pub(super) fn describe(self, model: &Model) -> StepError {
         match self {
-            Failure::NotFinite(body) | Failure::Energy(body) | Failure::Unsettled(body) => StepError::NotFinite {
+            Failure::Unsettled(body) => StepError::Unsettled { body: model.body(body).name.clone() },
+            Failure::NotFinite(body) | Failure::Energy(body) => StepError::NotFinite {
                 body: model.body(body).name.clone(),
                 remedy: "use a smaller dt or softer springs",
             },

@@ -255,6 +255,7 @@ fn direct(
 
 /// One part of a step by the solver asked for.
 fn solve(model: &Model, input: &Input, span: Span, state: &mut State, work: &mut Work) -> Result<Report, Failure> {
+    work.notes.ledger.outside = input.wrenches.len();
     let Some(flesh) = model.flesh() else { return solve_bodies(model, input, span, None, state, work) };
     if input.flesh == FleshCoupling::Together {
         return match input.solver {

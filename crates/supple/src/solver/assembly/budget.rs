@@ -47,7 +47,7 @@ impl Budget {
                 Assembly { outer: asked.outer.min(affordable(self.outer_micros).min(1e4) as u32), ..asked }
             }
             // Few iterations go into one linearisation, so that each gets somewhere.
-            Linear::Plain => {
+            Linear::Plain | Linear::Biconjugate => {
                 let iterations = affordable(self.inner_micros).min(1e6) as u32;
                 let outer = asked.outer.min(1 + iterations / WORTHWHILE);
                 Assembly { outer, inner: asked.inner.min((iterations / outer).max(1)), ..asked }

@@ -181,7 +181,7 @@ pub(super) struct Correction {
 fn share(linear: Linear) -> f64 {
     match linear {
         Linear::Factored => 1e-9,
-        Linear::Plain => 1e-3,
+        Linear::Plain | Linear::Biconjugate => 1e-3,
     }
 }
 
@@ -393,7 +393,7 @@ impl Correction {
             let next = self.linearise(model, state);
             let gained = now.square - next.square;
             let (is_last, keeps_promise) = (outcome.outer == settings.outer, gained >= POOR * promised);
-            let stands_still = largest <= 1e-3 * settings.tolerance || promised <= STILL * now.square;
+            let stands_still = largest <= 1e-3 * settings.tolerance || promised.abs() <= STILL * now.square;
             let accepted = match damping {
                 None => keeps_promise || (poor < self.patience && !is_last && next.square.is_finite()),
                 Some(_) => gained >= 0.0,
@@ -443,6 +443,17 @@ impl Correction {
         }
         self.apply(0.0, state);
         self.linearise(model, state)
+    }
+
+    /// How far joints are open at a pose.
+    pub(super) fn measure_open(&mut self, model: &Model, state: &State) -> f64 {
+        self.linearise(model, state);
+        self.errors().joints
+    }
+
+    /// How far joints, and contacts beyond what they may, are open at the last linearisation.
+    pub(super) fn left_open(&self, state: &State) -> f64 {
+        self.surfaces.list.iter().map(|surface| -surface.room(state)).fold(self.errors().joints, f64::max)
     }
 
     /// The largest errors at the last linearisation.

@@ -179,8 +179,46 @@ impl Rows {
         self.slope.iter().zip(&self.steepest).map(|(s, z)| dot(s, z)).sum()
     }
 
+    /// Biconjugate gradients on `J N⁻¹ Jᵀ λ = b`, `δ = N⁻¹ Jᵀ λ`. The matrix is its own transpose, so that the second of the two printed sequences is the first.
+    fn solve_biconjugate(&mut self, inertia: &mut Inertia, stop: Stop) -> u32 {
+        self.motion.fill([0.0; 6]);
+        let rows = self.a.len();
+        self.image.clear();
+        self.image.resize(rows, 0.0);
+        self.asked.clone_from(&self.residual); // p
+        let mut left = square(&self.residual);
+        let enough = (stop.share * stop.share * left).max(stop.enough * stop.enough);
+        for iteration in 0..stop.iterations {
+            std::mem::swap(&mut self.residual, &mut self.asked);
+            self.find_slope();
+            std::mem::swap(&mut self.residual, &mut self.asked);
+            let curvature = self.resist(inertia, false);
+            if left <= enough || !(curvature > 0.0 && curvature.is_finite()) {
+                return iteration;
+            }
+            let alpha = left / curvature;
+            self.search.copy_from_slice(&self.steepest);
+            self.find_image();
+            for (x, z) in self.motion.iter_mut().zip(&self.steepest) {
+                add_scaled(x, alpha, z);
+            }
+            for (r, image) in self.residual.iter_mut().zip(&self.image) {
+                *r -= alpha * image;
+            }
+            let last = left;
+            left = square(&self.residual);
+            for (p, r) in self.asked.iter_mut().zip(&self.residual) {
+                *p = r + left / last * *p;
+            }
+        }
+        stop.iterations
+    }
+
     /// Solves from zero; returns the iterations done.
     pub(super) fn solve(&mut self, inertia: &mut Inertia, linear: Linear, stop: Stop) -> u32 {
+        if linear == Linear::Biconjugate {
+            return self.solve_biconjugate(inertia, stop);
+        }
         let factored = linear == Linear::Factored && self.factor(inertia, self.mu);
         self.motion.fill([0.0; 6]);
         self.image.clear();

@@ -253,6 +253,7 @@ pub(crate) fn substep(
     if done.is_err() && !input.grips.is_empty() && is_short {
         // It seems that a grip is out of reach: then all give way, and pull like springs.
         let giving = Part { held: &[], loose: &input.grips, ..part };
+        ledger.forget();
         done = giving.run(state, work, ledger).map(|report| Report { fallbacks: report.fallbacks + 1, ..report });
     }
     let report = done?;
@@ -393,7 +394,7 @@ impl Part<'_> {
         system.weigh(bodies);
         let implicit = (&kicks.soft[..], flesh);
         if system.factor(self.model, Elimination::Bodies, bodies, implicit, self.h).is_err() {
-            return; // the loads stay those of the part before
+            return ledger.forget();
         }
         // What implicit forces owed before: the matrix has how they answer.
         impulses.fill([0.0; 6]);

@@ -296,7 +296,6 @@ fn advance(
 
     if ledger.is_open {
         note(model, h, recursion, ledger);
-        ledger.touch_softly(model, touches, state, left.0 + after);
     }
 
     // q̇ += h q̈, then q by the joint map
@@ -317,6 +316,10 @@ fn advance(
     }
     if settings.balance == Balance::On {
         verdict = verdict.and(books.close(model, state, recursion));
+    }
+
+    if ledger.is_open {
+        ledger.touch_softly(model, touches, state, left.0 + after);
     }
 
     let gap = measure::joint_gap(model, state);

@@ -7,7 +7,7 @@
 //! ```text
 //! v₀ = A⁻¹b,   Z = B A⁻¹ Bᵀ (a solve a row),   p = (1 + K Z)⁻¹ (K B v₀ − g),   v = v₀ − A⁻¹Bᵀ p
 //! ```
-//! exact for any stiffness, at a cost of the number of bodies times the number of rows: three of a spring, six of a bone in flesh.
+//! exact for any stiffness, at a cost of the number of bodies times the number of rows: three of a spring, six of a body that flesh reaches.
 
 use super::loads::{anchor_force, anchor_levers};
 use super::plan::Plan;
@@ -131,7 +131,11 @@ impl Couple {
         self.flesh.clear();
         self.blocks.clear();
         let Some(law) = law else { return };
-        for (i, j, block) in &law.blocks {
+        // Of bodies that flesh does not reach there are blocks of zeros.
+        let acts = |(i, j, block): &&(usize, usize, Block)| {
+            i != j || law.wrenches[*i] != [0.0; 6] || (0..36).any(|k| block.get(k / 6, k % 6) != 0.0)
+        };
+        for (i, j, block) in law.blocks.iter().filter(acts) {
             let [i, j] = [i, j].map(|body| {
                 self.flesh.iter().position(|bone| bone.body == *body).unwrap_or_else(|| {
                     let mut impulse = [0.0; 6];
@@ -168,7 +172,7 @@ impl Couple {
         }
     }
 
-    /// `K B v`, written from `out`'s first row on by `write`.
+    /// `K B v`, by row.
     fn find_answer<T: Real>(&mut self, velocities: &[(V3<T>, V3<T>)], mut write: impl FnMut(&mut Self, usize, f64)) {
         for s in 0..self.springs.len() {
             let k = self.springs[s].k * self.springs[s].relative(velocities);

@@ -281,6 +281,7 @@ fn with_rows(
     state: &mut State,
     (work, ledger): (&mut TreeWork, &mut Ledger),
 ) -> Result<Report, Failure> {
+    ledger.part = how.2.h;
     let general = work.general.get_or_insert_with(|| general::GeneralWork::new(model));
     let one_sided = (contacts, &work.stops[..], held);
     let report = general::substep(model, input, one_sided, how, work.plan.reach, state, (general, ledger))?;
@@ -317,7 +318,7 @@ fn published<T: Real>(
     notes.mark(Stage::Solve);
     check(model, state, plan, sweep, &measured)?;
     if settings.impulses == Impulses::Keep {
-        joint_impulses(model, plan, sweep, notes.ledger.totals());
+        joint_impulses(model, plan, sweep, !couple.is_empty(), notes.ledger.totals());
     }
     sweep.scatter(plan, &mut [state]);
     notes.mark(Stage::Measure);
@@ -362,7 +363,7 @@ fn check<T: Real>(
 }
 
 /// The impulse on each joint's child: what the articulated body beyond the joint gained beyond its own loads.
-fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulses: &mut Vec<Wrench>) {
+fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, is_coupled: bool, impulses: &mut Vec<Wrench>) {
     impulses.resize(model.joints().len(), Wrench::ZERO);
     for (i, node) in plan.nodes.iter().enumerate().skip(1) {
         if node.joint == NONE {
@@ -371,8 +372,9 @@ fn joint_impulses<T: Real>(model: &Model, plan: &Plan, sweep: &Sweep<T>, impulse
         let (passage, moving) = (&sweep.passages[i], &sweep.moving[i]);
         let kept = &sweep.kept[i].inertia;
         let (f, n) = kept.times(moving.v + moving.w.cross(passage.own), moving.w);
-        // The impulses of springs between bodies came after the way up.
-        let (late_f, late_n) = sweep.again.totals.get(i).copied().unwrap_or((V3::zero(), V3::zero()));
+        // The impulses of what couples bodies came after the way up.
+        let late = if is_coupled { sweep.again.totals.get(i).copied() } else { None };
+        let (late_f, late_n) = late.unwrap_or((V3::zero(), V3::zero()));
         let force = (f - kept.f - late_f).lane(0);
         let torque = (n - kept.n - late_n).lane(0);
         impulses[node.joint as usize] = if node.flags & FLIPPED == 0 {
@@ -402,12 +404,12 @@ pub(crate) fn substep_four(
 ) -> Option<[Option<Report>; 4]> {
     #[cfg(target_arch = "x86_64")]
     {
+        if notes.keeps(Impulses::Skip) == Impulses::Keep {
+            return None;
+        }
         if let TreeScheme::Midpoint(mode) = settings.scheme {
             let plain = |input: &&Input| is_general(model, input) || contact::wanted(model, input);
-            if inputs.iter().any(plain)
-                || !model.hard_limits().is_empty()
-                || notes.keeps(Impulses::Skip) == Impulses::Keep
-            {
+            if inputs.iter().any(plain) || !model.hard_limits().is_empty() {
                 return None;
             }
             let midpoint = work.midpoint.get_or_insert_with(|| MidpointWork::new(&work.plan, model));

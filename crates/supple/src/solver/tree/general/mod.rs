@@ -182,6 +182,7 @@ pub(super) fn substep(
     if let Err(failure) = done {
         state.clone_from(&work.start);
         if span.halvings == 0 {
+            ledger.forget();
             return Ok(stay(model, failure, state));
         }
     }
@@ -235,7 +236,7 @@ impl GeneralWork {
             }
         }
         self.momenta_of_drift(model, middle);
-        self.note_drift(part, ledger);
+        self.note_drift(part, touching, ledger);
 
         // (2): the velocities at its end
         self.second_impulses(part);
@@ -552,7 +553,7 @@ impl GeneralWork {
     }
 
     /// Notes what joints and touches gave in (1).
-    fn note_drift(&mut self, part: &Part<'_>, ledger: &mut Ledger) {
+    fn note_drift(&mut self, part: &Part<'_>, touching: bool, ledger: &mut Ledger) {
         if !ledger.is_open {
             return;
         }
@@ -562,7 +563,9 @@ impl GeneralWork {
         for (k, link) in self.system.links.iter().enumerate().take(part.model.joints().len()) {
             ledger.constrain(JointId(k as u32), self.system.impulse_on_child(link, &link.y) * times);
         }
-        self.note_touches(part, ledger);
+        if touching {
+            self.note_touches(part, ledger);
+        }
     }
 
     /// Notes what joints and touches gave in (2).
