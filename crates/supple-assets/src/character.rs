@@ -131,8 +131,8 @@ impl Character {
         let scale = match (options.scale, options.height) {
             (Some(scale), _) => scale,
             (None, Some(wanted)) if found > 0.0 => wanted / found,
-            // Physics of the file are in its own unit.
-            _ if rig.is_given() => 1.0,
+            // Physics of the file are in its own unit, or in the one that they were written in.
+            _ if rig.is_given() => document.written_scale().unwrap_or(1.0),
             _ => {
                 let classes: Vec<Class> = rig.bones.iter().map(|bone| bone.class).collect();
                 let (scale, note) = rig::units::guess(rig.kind(), &classes, found, rig::size(&meshes));

@@ -54,9 +54,11 @@ fn fbx_characters_open_stand_and_are_baked_as_glb() {
         let drawn = Character::from_bytes(Path::new("drawn.glb"), character.drawn()).unwrap();
         assert_eq!(drawn.imported("drawn").unwrap().meshes, imported.meshes, "{name}");
     }
-    // A person of 1.7 m whose file is in centimetres; the skeleton has no mesh, and its bones are drawn.
+    // A person whose file is in centimetres; the skeleton has no mesh, and its bones are drawn, with a head on the last joint, 1.64 m above the soles.
     let man = open(&folder.join("maya_character_7500_binary.fbx")).unwrap();
-    assert!((1.6..1.8).contains(&height(&man)), "{}", height(&man));
+    assert!((1.75..1.9).contains(&height(&man)), "{}", height(&man));
+    let rig = Character::open(&folder.join("maya_character_7500_binary.fbx")).unwrap().rig;
+    assert!(rig.bones.iter().any(|bone| bone.class == supple_assets::Class::Head));
     assert!(man.notes.iter().any(|note| note.code == "import/bones"));
 }
 

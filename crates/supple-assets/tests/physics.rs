@@ -86,6 +86,12 @@ fn a_rig_written_into_its_file_and_read_again_is_the_same() {
         assert!(written.notes.is_empty(), "{name}: {:?}", written.notes);
         let again = Character::from_bytes(&path, written.bytes).unwrap();
         assert!(again.rig.bones.iter().all(|b| b.parent.is_none() || b.joint_from == JointFrom::File), "{name}");
+        // Whatever the unit of the file: the cylinder is in tenths of metres.
+        assert_eq!(
+            (again.scale(), name == "RiggedSimple.glb"),
+            (character.scale(), character.scale() != 1.0),
+            "{name}"
+        );
         let after = again.imported(name).unwrap();
         same_model(name, &before.scene.model, &after.scene.model);
         assert_eq!(before.scene.model.trackers().len(), after.scene.model.trackers().len(), "{name}");

@@ -26,9 +26,16 @@ fn rigs_are_whole_symmetric_and_follow_their_clips() {
         ("gltf/generic-hand-left.glb", Kind::Other),
         ("characters/Pug/Pug.gltf", Kind::Quadruped),
         ("characters/rogue-hooded.glb", Kind::Biped),
+        ("gltf/RiggedSimple.glb", Kind::Other),
+        ("gltf/SimpleSkin.gltf", Kind::Other),
+        ("vrm/debug_robot.vrm", Kind::Biped),
+        ("fbx/max_transformed_skin_7500_binary.fbx", Kind::Other),
+        ("fbx/maya_kenney_character_7700_binary.fbx", Kind::Biped),
+        ("fbx/maya_character_7500_binary.fbx", Kind::Biped),
+        ("fbx/motionbuilder_sausage_rrss_7700_binary.fbx", Kind::Other),
     ];
     for (name, kind) in files {
-        let row = Character::open(&assets.join(name)).unwrap().measure().unwrap();
+        let row = Files::default().character(&assets.join(name)).unwrap().unwrap().measure().unwrap();
         assert_eq!(row.kind, kind, "{name}");
         let hinges = match kind {
             Kind::Biped => 4,

@@ -687,3 +687,103 @@ fn what_a_clip_stretches_is_followed_in_its_turns() {
         assert!((upper.distance(fore) - 0.28).abs() < 1e-6 && (fore.distance(hand) - 0.25).abs() < 1e-6, "frame {f}");
     }
 }
+
+/// A hand alone, without names, in tens of centimetres: fingers are fingers and bend towards the palm, however it lies.
+#[test]
+fn a_nameless_hand_is_a_hand() {
+    for turn in [DQuat::IDENTITY, DQuat::from_euler(glam::EulerRot::XYZ, 1.9, 0.4, 2.6)] {
+        let mut bones = vec![Made::new("a0", None, [0.0, 0.0, 0.0], [0.0, 0.8, 0.0], 0.3)];
+        for finger in 0..5 {
+            let x = 0.2 * (f64::from(finger) - 2.5);
+            let (from, lean) =
+                if finger == 0 { ([-0.25, 0.3, 0.1], 0.9f64) } else { ([x, 0.9, 0.0], -0.04 * x.signum()) };
+            let (mut above, mut here) = (0, DVec3::from(from));
+            for k in 0..3 {
+                let (length, curl) = (0.4 - 0.08 * f64::from(k), 0.12 * f64::from(k + 1));
+                let along = DVec3::new(-lean.sin() * curl.cos(), lean.cos() * curl.cos(), curl.sin());
+                let there = here + along * length;
+                let name = format!("a{}", bones.len());
+                bones.push(Made::new(name, Some(above), here.to_array(), there.to_array(), 0.08));
+                (above, here) = (bones.len() - 1, there);
+            }
+        }
+        for bone in &mut bones {
+            (bone.from, bone.to) = (turn * bone.from, turn * bone.to);
+        }
+        let character = read(&bones, DMat4::IDENTITY, &[]);
+        let classes: Vec<Class> = (0..bones.len())
+            .map(|node| character.rig.bones.iter().find(|bone| bone.name == format!("a{node}")).unwrap().class)
+            .collect();
+        let mut wanted = vec![Class::Hand];
+        (0..5).for_each(|_| wanted.extend([Class::FingerBase, Class::Finger, Class::Finger]));
+        assert_eq!(classes, wanted);
+        assert!((character.scale() - 0.1).abs() < 1e-12, "{}", character.scale());
+        // All bend about the axis across the palm, towards where they are curled; the thumb about its own.
+        for bone in character.rig.bones.iter().filter(|bone| bone.class == Class::Finger) {
+            let Turn::Hinge { axis, range } = &bone.joint else { panic!("{}: {:?}", bone.name, bone.joint) };
+            let across = turn.conjugate() * *axis;
+            let thumb = bone.name == "a2" || bone.name == "a3";
+            assert!(thumb || across.x > 0.95, "{}: about {across}", bone.name);
+            assert!(range.max > 1.0 && range.min > -0.8, "{}: {range:?}", bone.name);
+        }
+        let row = character.measure().unwrap();
+        assert_eq!(row.hinges_found, 10, "{row:?}");
+        is_sound(&row);
+    }
+}
+
+/// What is neither a person nor an animal moves the same in any unit of length, too.
+#[test]
+fn a_thing_of_two_bones_moves_the_same_in_any_unit() {
+    let bones = [
+        Made::new("a", None, [0.0, 0.0, 0.0], [0.0, 0.45, 0.0], 0.1),
+        Made::new("b", Some(0), [0.0, 0.45, 0.0], [0.0, 0.9, 0.0], 0.1),
+    ];
+    let run = |unit: f64| {
+        let character = read(&bones, scaled(unit), &[]);
+        assert!((character.scale() * unit - 1.0).abs() < 1e-9, "{unit}: {}", character.scale());
+        let scene = character.imported("made").unwrap().scene;
+        let input = Input { targets: vec![None; scene.input.targets.len()], ..scene.input.clone() };
+        let (mut state, mut work) = (scene.state.clone(), supple::Work::new(&scene.model));
+        for _ in 0..60 {
+            supple::step(&scene.model, &input, &mut state, &mut work).unwrap();
+        }
+        is_sound(&character.measure().unwrap());
+        state.bodies.iter().map(|body| body.position).collect::<Vec<_>>()
+    };
+    let one = run(1.0);
+    for unit in [0.01, 0.1, 10.0, 100.0] {
+        let far = run(unit).iter().zip(&one).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max);
+        assert!(far < 1e-6, "{unit}: {far} m");
+    }
+}
+
+/// An animal of the assets is the same without its clips: what hangs on what, and what each bone is.
+#[test]
+fn an_animal_without_its_clips_has_the_same_legs() {
+    let Some(assets) = common::assets() else { return };
+    let path = assets.join("characters/Pug/Pug.gltf");
+    let mut root: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    root.as_object_mut().unwrap().remove("animations");
+    let folder = std::env::temp_dir().join(format!("supple-still-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for buffer in root["buffers"].as_array().unwrap() {
+        let name = buffer["uri"].as_str().unwrap();
+        if !name.starts_with("data:") {
+            std::fs::copy(path.with_file_name(name), folder.join(name)).unwrap();
+        }
+    }
+    let file = folder.join("still.gltf");
+    std::fs::write(&file, root.to_string()).unwrap();
+    let (still, whole) = (Character::open(&file).unwrap(), Character::open(&path).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let legs = |character: &Character| {
+        let leg = |c: Class| matches!(c, Class::Thigh | Class::Calf | Class::Foot | Class::Toe);
+        let bones = character.rig.bones.iter().filter(|bone| leg(bone.class));
+        let mut legs: Vec<_> = bones.map(|bone| (bone.name.clone(), format!("{:?}", bone.class))).collect();
+        legs.sort();
+        legs
+    };
+    assert_eq!(legs(&still), legs(&whole));
+    assert_eq!(legs(&still).len(), 12);
+}

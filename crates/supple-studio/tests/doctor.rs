@@ -8,7 +8,7 @@ use std::path::Path;
 use supple_assets::doctor::Parts;
 use supple_assets::mjcf;
 use supple_assets::robot::{Base, build};
-use supple_assets::{Made, Recipe};
+use supple_assets::{Class, Files, Made, Recipe};
 use supple_studio::Opening;
 
 /// Two boxes that overlap, one inside the other by half.
@@ -106,4 +106,50 @@ async fn every_remedy_does_what_it_says_and_is_undone() {
         let told = client.status_where(|status| !status["redo"].is_null()).await;
         assert_eq!(codes(&told), before, "{code}");
     }
+}
+
+/// Masses that no body has: a head that is too heavy, a thigh unlike its twin, all far too heavy for its height, as a scene file tells them.
+#[tokio::test(flavor = "multi_thread")]
+async fn masses_are_mended_and_undone() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(std::path::PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let man = assets.join("gltf/CesiumMan.glb");
+    let plain = Files::default().character(&man).unwrap().unwrap();
+    let bone = |class: Class| plain.rig.bones.iter().find(|bone| bone.class == class).unwrap();
+    let (head, thigh) = (bone(Class::Head), bone(Class::Thigh));
+    // The lighter one of two is told.
+    let index = plain.rig.bones.iter().position(|bone| bone.name == thigh.name).unwrap();
+    let other = &plain.rig.bones[plain.rig.twin(index).unwrap()];
+    let folder = std::env::temp_dir().join(format!("supple-masses-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(&man, folder.join("man.glb")).unwrap();
+    let scene = folder.join("man.toml");
+    let of = |bone: &supple_assets::Bone, mass: f64| format!("[bones.\"{}\"]\nmass = {mass}\n", bone.name);
+    for (what, part, text) in [
+        ("a head", head.name.as_str(), of(head, 5.0 * head.mass)),
+        ("a thigh", other.name.as_str(), of(thigh, 1.5 * thigh.mass)),
+        ("all", "model", "mass = 300.0\n".to_owned()),
+    ] {
+        std::fs::write(&scene, format!("[character]\nfile = \"man.glb\"\n{text}")).unwrap();
+        let made = Recipe::of_file(&scene.to_string_lossy()).make(&Files::default()).unwrap();
+        let (address, _) = run(Opening::of_file(made), "test", None);
+        let mut client = Client::connect(&address).await;
+        let masses = |told: &serde_json::Value| -> Vec<String> {
+            let findings = told["doctor"]["findings"].as_array().unwrap().iter();
+            let masses = findings.filter(|finding| finding["code"] == "doctor/mass");
+            masses.map(|finding| finding["part"].as_str().unwrap().to_owned()).collect()
+        };
+        let told = client.status_where(|status| !status["doctor"].is_null()).await;
+        assert_eq!(masses(&told), [part], "{what}: {}", told["doctor"]);
+        client.say(json!({"type": "mend"})).await;
+        let faulty = told["generation"].clone();
+        let told = client.status_where(|status| status["generation"] != faulty && !status["doctor"].is_null()).await;
+        assert_eq!(masses(&told), Vec::<String>::new(), "{what}: {}", told["doctor"]);
+        client.say(json!({"type": "undo"})).await;
+        let told = client.status_where(|status| !status["redo"].is_null()).await;
+        assert_eq!(masses(&told), [part], "{what}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

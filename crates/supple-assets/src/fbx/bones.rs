@@ -2,6 +2,7 @@
 
 use super::{Writer, push};
 use crate::FileError;
+use crate::rig::{Class, class};
 use glam::{DAffine3, DQuat, DVec3};
 use serde_json::json;
 use ufbx::SceneRoot;
@@ -11,28 +12,41 @@ const SIDES: usize = 6;
 const RINGS: [(f64, f64); 4] = [(0.0, 0.5), (0.2, 1.0), (0.8, 0.8), (1.0, 0.4)];
 /// Radius of a bone as a part of its length, and the least and most of it as parts of the skeleton.
 const THICKNESS: (f64, f64, f64) = (0.16, 0.004, 0.05);
+/// A head that no bone goes on from is drawn this long \[of the largest extent of the skeleton\]: a person without one is none.
+const HEAD: f64 = 0.12;
 
 impl Writer<'_> {
     /// Draws the bones of a file that has no mesh. `world`: by node.
     pub(super) fn bones(&mut self, scene: &SceneRoot, world: &[DAffine3]) -> Result<(), FileError> {
         let bones: Vec<usize> = (0..scene.nodes.len()).filter(|&k| scene.nodes[k].bone.is_some()).collect();
-        let mut parents = Vec::new();
-        for &bone in &bones {
-            let parent = scene.nodes[bone].parent.as_ref().map(|parent| parent.element.typed_id as usize);
-            parents.extend(parent.filter(|p| scene.nodes.get(*p).is_some_and(|n| n.bone.is_some())).map(|p| (p, bone)));
-        }
         let at = |k: usize| world[k].translation;
+        let parent = |bone: usize| {
+            let parent = scene.nodes[bone].parent.as_ref().map(|parent| parent.element.typed_id as usize);
+            parent.filter(|p| scene.nodes.get(*p).is_some_and(|n| n.bone.is_some()))
+        };
+        // The bone that carries a spindle, and where that ends.
+        let mut spindles: Vec<(usize, DVec3)> =
+            bones.iter().filter_map(|&bone| Some((parent(bone)?, at(bone)))).collect();
         let low = bones.iter().map(|&k| at(k)).fold(DVec3::INFINITY, DVec3::min);
         let high = bones.iter().map(|&k| at(k)).fold(DVec3::NEG_INFINITY, DVec3::max);
         let size = (high - low).length();
-        if parents.is_empty() || !(size > 1e-6 && size.is_finite()) {
+        if spindles.is_empty() || !(size > 1e-6 && size.is_finite()) {
             return Ok(());
         }
-        self.spend(parents.len() * 300)?;
+        let mut goes_on = vec![false; scene.nodes.len()];
+        bones.iter().filter_map(|bone| parent(*bone)).for_each(|above| goes_on[above] = true);
+        let named = |bone: usize| class(&scene.nodes[bone].element.name, None) == Class::Head;
+        // The end of a head that has one is called so, too.
+        let is_head = |bone: usize| named(bone) && !parent(bone).is_some_and(named);
+        for &bone in bones.iter().filter(|&&bone| is_head(bone) && !goes_on[bone]) {
+            let on = parent(bone).and_then(|above| (at(bone) - at(above)).try_normalize());
+            spindles.extend(on.map(|on| (bone, at(bone) + on * (HEAD * (high - low).max_element()))));
+        }
+        self.spend(spindles.len() * 300)?;
         let (mut positions, mut normals, mut joints, mut triangles): (Vec<f32>, Vec<f32>, Vec<u8>, Vec<[u32; 3]>) =
             Default::default();
-        for &(bone, child) in &parents {
-            let along = at(child) - at(bone);
+        for &(bone, end) in &spindles {
+            let along = end - at(bone);
             let length = along.length();
             if length < 1e-4 * size {
                 continue;
@@ -55,7 +69,7 @@ impl Writer<'_> {
                 }
             }
             add(at(bone), -along / length);
-            add(at(child), along / length);
+            add(end, along / length);
             let (sides, rings) = (SIDES as u32, RINGS.len() as u32);
             for ring in 0..rings - 1 {
                 for side in 0..sides {

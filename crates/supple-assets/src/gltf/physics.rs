@@ -3,6 +3,7 @@
 //! Each bone's node gets `motion`; nodes are added below it for its shapes and for the frames of its joint. A joint stands on the parent's side and names
 //! the child's, so that its angles are those of the child in the parent's frame, as ours are. Springs are drives, soft limits have their stiffness.
 
+use super::Document;
 use super::bake::{Baked, Bounds, glb, merge_buffers, push, push_floats, push_indices};
 use crate::{Character, FileError, Note};
 use glam::{DAffine3, DQuat, DVec3};
@@ -52,6 +53,7 @@ impl Character {
             forget(node);
         }
         forget(&mut root);
+        write_scale(&mut root, self.document.scale);
         let mut writer = Writer {
             character: self,
             root,
@@ -72,6 +74,33 @@ impl Character {
         }
         writer.surroundings(model);
         Ok(writer.finish())
+    }
+}
+
+/// Where a file tells the unit that its physics were made in: masses and springs of a character of another size are others.
+const UNIT: &str = "metres_per_unit";
+
+/// Tells the unit that physics were made in, where it is not the metre.
+fn write_scale(root: &mut Value, scale: f64) {
+    let Some(asset) = root.get_mut("asset").and_then(Value::as_object_mut) else { return };
+    let extras = asset.entry("extras").or_insert_with(|| json!({}));
+    if let Some(all) = extras.as_object_mut() {
+        all.remove(UNIT);
+        if scale != 1.0 {
+            all.insert(UNIT.into(), json!(scale));
+        }
+        if all.is_empty() {
+            asset.remove("extras");
+        }
+    }
+}
+
+impl Document {
+    /// Metres in a unit of the file, as it was when its physics were written; `None`: they are in metres.
+    pub(crate) fn written_scale(&self) -> Option<f64> {
+        let root: Value = serde_json::from_str(&self.container.json).ok()?;
+        let scale = root.pointer("/asset/extras")?.get(UNIT)?.as_f64()?;
+        (1e-9..=1e9).contains(&scale).then_some(scale)
     }
 }
 

@@ -92,8 +92,9 @@ struct Planned {
 /// Plans the joints of all bones.
 pub(super) fn plan(bones: &mut [Bone], plan: &Plan, directions: &[DVec3], clips: &[Sampled], notes: &mut Vec<Note>) {
     let seen: Vec<Option<Seen>> = (0..bones.len()).map(|i| Some(seen(bones, i, bones[i].parent?, clips))).collect();
+    let curls = if plan.left.is_none() { curls(bones, directions) } else { vec![None; bones.len()] };
     let mut planned: Vec<Option<Planned>> = (0..bones.len())
-        .map(|i| Some(by_anatomy(bones, plan, directions, i, bones[i].parent?, seen[i].as_ref()?)))
+        .map(|i| Some(by_anatomy(bones, plan, directions, i, bones[i].parent?, seen[i].as_ref()?, curls[i])))
         .collect();
     agree_on_axes(plan, &mut planned);
     let asked: Vec<Option<Turn>> = planned.iter().map(|p| p.as_ref().map(|p| p.turn)).collect();
@@ -149,7 +150,15 @@ pub(super) fn find_hips(bones: &[Bone], clips: &[Sampled], plan: &mut Plan) {
     }
 }
 
-fn by_anatomy(bones: &[Bone], plan: &Plan, directions: &[DVec3], i: usize, parent: usize, seen: &Seen) -> Planned {
+fn by_anatomy(
+    bones: &[Bone],
+    plan: &Plan,
+    directions: &[DVec3],
+    i: usize,
+    parent: usize,
+    seen: &Seen,
+    curl: Option<DVec3>,
+) -> Planned {
     let (bone, along, left) = (&bones[i], directions[i], plan.left);
     let forward = left.map(|left| left.cross(DVec3::Y));
     let radians = |degrees: [f64; 3]| degrees.map(f64::to_radians);
@@ -157,7 +166,9 @@ fn by_anatomy(bones: &[Bone], plan: &Plan, directions: &[DVec3], i: usize, paren
     // Towards what a limb bends: knees back, palms in, toes up, the rest forward.
     let towards = match bone.class {
         Class::Calf => forward.map(|f| -f),
-        Class::FingerBase | Class::Finger => Some(palm(bone, along, plan)),
+        Class::FingerBase | Class::Finger => {
+            Some(curl.map_or_else(|| palm(bone, along, plan), |axis| axis.cross(along)))
+        }
         Class::Toe => Some(DVec3::Y),
         _ => forward,
     };
@@ -239,6 +250,29 @@ fn palm(bone: &Bone, along: DVec3, plan: &Plan) -> DVec3 {
         }
         _ => DVec3::NEG_Y,
     }
+}
+
+/// A finger that is bent by less, all its joints together, tells nothing about where it bends \[rad\].
+const BENT: f64 = 0.15;
+
+/// By bone of a finger: the axis that the finger is bent about as it is drawn; where it is straight, the one that all fingers are bent about together. Of a hand by
+/// itself nothing else tells where its palm is.
+fn curls(bones: &[Bone], directions: &[DVec3]) -> Vec<Option<DVec3>> {
+    let of_finger = |i: usize| matches!(bones[i].class, Class::FingerBase | Class::Finger);
+    let top = |mut i: usize| {
+        while let Some(above) = bones[i].parent.filter(|above| of_finger(*above)) {
+            i = above;
+        }
+        i
+    };
+    let mut bends = vec![DVec3::ZERO; bones.len()];
+    for (i, bone) in bones.iter().enumerate().filter(|(_, bone)| bone.class == Class::Finger) {
+        bends[top(i)] += bone.parent.map_or(DVec3::ZERO, |above| directions[above].cross(directions[i]));
+    }
+    let all: DVec3 = bends.iter().sum();
+    let clear = |bend: DVec3| (bend.length() > BENT).then(|| bend.normalize());
+    let axis = |i: usize| clear(bends[top(i)]).or(clear(all));
+    (0..bones.len()).map(|i| if of_finger(i) { axis(i) } else { None }).collect()
 }
 
 /// What the clips make bone `i` do on its parent.

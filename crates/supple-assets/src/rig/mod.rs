@@ -20,6 +20,7 @@ pub(crate) mod units;
 pub use chains::Swing;
 pub use measure::Measured;
 pub use names::Class;
+pub(crate) use names::class;
 pub use plan::Kind;
 pub use torn::Tearing;
 

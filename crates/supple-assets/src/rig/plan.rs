@@ -51,6 +51,15 @@ const MIDDLE: f64 = 0.015;
 /// A limb that comes this near to the ground is a leg, and it is at least this long \[of the height\].
 const GROUNDED: f64 = 0.1;
 const LONG: f64 = 0.15;
+/// A bone before a long leg that is smaller than this is no thigh \[of the volume of the next\].
+const HIP: f64 = 0.5;
+/// Fingers of a hand: how far the thumb points away from the others, at least and at most, and those from their mean, at most \[rad\].
+const THUMB: (f64, f64) = (0.4, 1.8);
+const FINGERS: f64 = 0.6;
+/// They begin in a row, no further from it than this \[of its length\], and the thumb further; the nearest neighbours no nearer than this \[of the furthest\]: legs stand in
+/// pairs, and a cape has no thumb.
+const ROW: f64 = 0.35;
+const EVEN: f64 = 0.3;
 /// The last bone of a neck that is smaller than this is a part of the head that it is on \[of its volume\].
 const FACE: f64 = 0.25;
 
@@ -63,6 +72,15 @@ pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
         classes.push(if root { Class::Pelvis } else { class });
     }
     let body = Body::new(parts);
+    // A root is a pelvis where nothing tells what it is.
+    let says_nothing = |b: usize| match classes[b] {
+        Class::Unknown => true,
+        class => parts[b].parent.is_none() && parts[b].told.is_none() && class == Class::Pelvis,
+    };
+    if let Some(labels) = body.hand().filter(|_| (0..parts.len()).all(says_nothing)) {
+        labels.into_iter().for_each(|(bone, class)| classes[bone] = class);
+        return Plan { classes, twins: vec![None; parts.len()], ..Plan::default() };
+    }
     let by_names = leftward(parts);
     let (axis, twins) = body.mirror(by_names);
     let mut plan = Plan { kind: Kind::Other, classes, twins, left: by_names, middle: 0.0 };
@@ -335,10 +353,16 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Hip, knee, ankle or hock, toes or paw, by their order. A short bone before a long leg is the shoulder blade or a part of the hip.
+    /// Hip, knee, ankle or hock, toes or paw, by their order. A short or small bone before a long leg is the shoulder blade or a part of the hip: of a leg the thigh
+    /// is the largest.
     fn label_leg(&self, leg: &Limb, labels: &mut Vec<(usize, Class)>) {
+        // Both sides together: they are labelled alike.
+        let volume = |k: usize| {
+            [&leg.left, &leg.right].map(|chain| chain.get(k).map_or(0.0, |b| self.parts[*b].volume)).iter().sum::<f64>()
+        };
+        let small = volume(0) < HIP * volume(1);
         for chain in [&leg.left, &leg.right] {
-            let blade = chain.len() > 3 && self.segment(chain, 0) < 0.45 * self.segment(chain, 1);
+            let blade = chain.len() > 3 && (small || self.segment(chain, 0) < 0.45 * self.segment(chain, 1));
             let first = usize::from(blade || chain.len() > 4);
             for (k, bone) in chain.iter().enumerate() {
                 let class = match k.checked_sub(first) {
@@ -351,6 +375,76 @@ impl<'a> Body<'a> {
                 labels.push((*bone, class));
             }
         }
+    }
+
+    /// A hand by itself: all that there is are fingers and what leads to where they begin. Fingers are four to six lines of bones of like length that begin in a row
+    /// and point the same way, but for one at an end of it, the thumb.
+    fn hand(&self) -> Option<Vec<(usize, Class)>> {
+        let root = self.parts.first().filter(|part| part.parent.is_none()).map(|_| 0)?;
+        let alone = |b: &usize| match self.children[*b][..] {
+            [next] => Some(next),
+            _ => None,
+        };
+        let stem: Vec<usize> = std::iter::successors(Some(root), alone).collect();
+        let palm = *stem.last()?;
+        let fingers: Vec<Vec<usize>> =
+            self.children[palm].iter().map(|b| std::iter::successors(Some(*b), alone).collect()).collect();
+        let count = stem.len() + fingers.iter().map(Vec::len).sum::<usize>();
+        let all = count == self.parts.len() && stem.len() <= 3 && (4..=6).contains(&fingers.len());
+        if !all || !fingers.iter().all(|finger| (2..=5).contains(&finger.len())) {
+            return None;
+        }
+        let from = self.parts[palm].origin;
+        let lengths: Vec<f64> = fingers.iter().map(|finger| self.length(finger)).collect();
+        let (short, long) = lengths.iter().fold((f64::INFINITY, 0.0f64), |(a, b), l| (a.min(*l), b.max(*l)));
+        let run = |finger: &[usize]| self.parts[finger[finger.len() - 1]].origin - self.parts[finger[0]].origin;
+        let directions: Vec<DVec3> = fingers.iter().map(|finger| run(finger).normalize_or_zero()).collect();
+        let mean_but = |k: usize| {
+            let others = directions.iter().enumerate().filter(|(i, _)| *i != k);
+            others.map(|(_, d)| *d).sum::<DVec3>().normalize_or_zero()
+        };
+        let angle = |k: usize| directions[k].dot(mean_but(k)).clamp(-1.0, 1.0).acos();
+        let thumb = (0..fingers.len()).max_by(|a, b| angle(*a).total_cmp(&angle(*b)))?;
+        let mean = mean_but(thumb);
+        let others: Vec<usize> = (0..fingers.len()).filter(|k| *k != thumb).collect();
+        let side_by_side = others.iter().all(|k| directions[*k].dot(mean) > FINGERS.cos());
+        if long > 3.0 * short || !(THUMB.0..THUMB.1).contains(&angle(thumb)) || !side_by_side {
+            return None;
+        }
+        // Where the second bones begin: the first may all begin at the wrist.
+        let begin = |k: usize| self.parts[fingers[k][1]].origin;
+        let begins: Vec<DVec3> = others.iter().map(|k| begin(*k)).collect();
+        let pairs = begins.iter().flat_map(|a| begins.iter().map(move |b| *b - *a));
+        let row = pairs.max_by(|a, b| a.length().total_cmp(&b.length()))?;
+        let (along, length) = (row.try_normalize()?, row.length());
+        let middle = begins.iter().sum::<DVec3>() / begins.len() as f64;
+        let aside = |p: DVec3| (p - middle).reject_from_normalized(along).length();
+        let off = begins.iter().map(|p| aside(*p)).fold(0.0, f64::max);
+        let mut places: Vec<f64> = begins.iter().map(|p| p.dot(along)).collect();
+        places.sort_by(f64::total_cmp);
+        let gaps = || places.windows(2).map(|pair| pair[1] - pair[0]);
+        let even = gaps().fold(f64::INFINITY, f64::min) > EVEN * gaps().fold(0.0, f64::max);
+        if off > ROW * length || aside(begin(thumb)) < ROW * length || !even {
+            return None;
+        }
+        let mut labels: Vec<(usize, Class)> =
+            stem.iter().rev().copied().zip([Class::Hand, Class::Forearm, Class::UpperArm]).collect();
+        // Of fingers with a bone in the palm the first begins near the wrist; a thumb has one bone less.
+        let far = |b: usize| self.parts[b].origin.distance(from);
+        let in_palm = |k: &usize| fingers[*k].len() > 3 && far(fingers[*k][0]) < 0.6 * far(fingers[*k][1]);
+        let palms = 2 * others.iter().filter(|k| in_palm(k)).count() > others.len();
+        for (k, finger) in fingers.iter().enumerate() {
+            let first = usize::from(palms && (in_palm(&k) || (k == thumb && finger.len() > 2)));
+            for (n, bone) in finger.iter().enumerate() {
+                let class = match n.checked_sub(first) {
+                    None => Class::Metacarpal,
+                    Some(0) => Class::FingerBase,
+                    Some(_) => Class::Finger,
+                };
+                labels.push((*bone, class));
+            }
+        }
+        Some(labels)
     }
 
     /// Collar bone, upper arm, forearm, hand and fingers, by their order: the hand is where the chain branches, or its end.
@@ -566,6 +660,97 @@ mod tests {
         names[..4].copy_from_slice(&["DEF-spine", "DEF-spine.003", "DEF-spine.004", "DEF-spine.006"]);
         let plan = plan_of(&person(names, 0.0));
         assert_eq!(plan.classes[..4], [Class::Pelvis, Class::Spine, Class::Neck, Class::Head]);
+    }
+
+    /// Fingers of three bones that begin a palm's length from the wrist, curled a little, the thumb first; `turn` is how the hand lies.
+    fn nameless_hand(turn: glam::DQuat, stem: usize) -> Vec<Told<'static>> {
+        let at = |p: [f64; 3]| (turn * DVec3::from(p)).to_array();
+        let mut bones: Vec<Told<'_>> = Vec::new();
+        for k in 0..stem {
+            let y = 0.25 * (stem - k) as f64;
+            bones.push(("q", k.checked_sub(1), at([0.0, -y, 0.0]), at([0.0, 0.25 - y, 0.0])));
+        }
+        bones.push(("q", stem.checked_sub(1), at([0.0, 0.0, 0.0]), at([0.0, 0.09, 0.0])));
+        for finger in 0..5 {
+            let x = 0.02 * (finger as f64 - 2.5);
+            let (from, lean) =
+                if finger == 0 { ([-0.025, 0.03, 0.01], 0.9f64) } else { ([x, 0.09, 0.0], -0.04 * x.signum()) };
+            let (mut above, mut here) = (stem, DVec3::from(from));
+            for k in 0..3 {
+                let (length, curl) = (0.04 - 0.008 * k as f64, 0.1 * (k + 1) as f64);
+                let along = DVec3::new(-lean.sin() * curl.cos(), lean.cos() * curl.cos(), curl.sin());
+                let there = here + along * length;
+                bones.push(("q", Some(above), at(here.to_array()), at(there.to_array())));
+                (above, here) = (bones.len() - 1, there);
+            }
+        }
+        bones
+    }
+
+    #[test]
+    fn a_nameless_hand_is_one_however_it_lies_and_little_else_is() {
+        use Class::*;
+        for stem in 0..2 {
+            for k in 0..12 {
+                let angle = |n: usize| (k as f64 * (0.7548 + 0.1 * n as f64)).fract() * std::f64::consts::TAU;
+                let turn = glam::DQuat::from_euler(glam::EulerRot::XYZ, angle(0), angle(1), angle(2));
+                let plan = plan_of(&nameless_hand(turn, stem));
+                let mut wanted = vec![Forearm; stem];
+                wanted.push(Hand);
+                (0..5).for_each(|_| wanted.extend([FingerBase, Finger, Finger]));
+                assert_eq!((plan.classes, plan.kind), (wanted, Kind::Other), "{stem} {k}");
+            }
+        }
+        // A bone that has a name is what it is called.
+        let mut named = nameless_hand(glam::DQuat::IDENTITY, 0);
+        named[4].0 = "head";
+        assert!(!plan_of(&named).classes.contains(&Hand));
+        // Five lines of three bones that go out from one: round about, as a starfish; side by side, as a cape; four legs and a neck.
+        let lines = |from: &dyn Fn(usize) -> [f64; 3], along: &dyn Fn(usize) -> [f64; 3]| {
+            let mut bones: Vec<Told<'_>> = vec![("q", None, [0.0, 1.0, 0.0], [0.0, 1.1, 0.0])];
+            for k in 0..5 {
+                let (from, along) = (DVec3::from(from(k)), DVec3::from(along(k)) * 0.2);
+                for n in 0..3 {
+                    let above = if n == 0 { 0 } else { bones.len() - 1 };
+                    let place = |n: usize| (from + along * n as f64).to_array();
+                    bones.push(("q", Some(above), place(n), place(n + 1)));
+                }
+            }
+            plan_of(&bones).classes.contains(&Hand)
+        };
+        let round = |k: usize| {
+            let (sin, cos) = (1.2566 * k as f64).sin_cos();
+            [cos, 0.0, sin]
+        };
+        assert!(!lines(&|k| round(k).map(|x| 0.1 * x), &round), "a starfish");
+        assert!(!lines(&|k| [0.1 * k as f64 - 0.2, 1.0, 0.0], &|_| [0.0, -1.0, 0.0]), "a cape");
+        let corner = |k: usize| {
+            if k == 4 { [0.0, 1.0, 0.35] } else { [0.12 - 0.24 * (k % 2) as f64, 1.0, 0.3 - 0.6 * (k / 2) as f64] }
+        };
+        assert!(!lines(&corner, &|k| if k == 4 { [0.0, 0.5, 0.8] } else { [0.0, -1.0, 0.0] }), "four legs and a neck");
+    }
+
+    /// A leg that begins with a small bone of the hip.
+    #[test]
+    fn the_thigh_is_the_largest_bone_of_a_leg() {
+        let mut bones: Vec<Told<'_>> =
+            vec![("q", None, [0.0, 0.6, -0.4], [0.0, 0.6, 0.5]), ("q", Some(0), [0.0, 0.7, 0.5], [0.0, 0.9, 0.8])];
+        for z in [0.4, -0.4] {
+            for x in [0.15, -0.15] {
+                let at = bones.len();
+                // As long as the thigh and half as large: its volume is that of its length, below.
+                let joints = [[x, 0.66, z], [x, 0.55, z + 0.03], [x, 0.3, z + 0.05], [x, 0.1, z - 0.05], [x, 0.02, z]];
+                for k in 0..4 {
+                    bones.push(("q", Some(if k == 0 { 0 } else { at + k - 1 }), joints[k], joints[k + 1]));
+                }
+            }
+        }
+        let plan = plan_of(&bones);
+        use Class::*;
+        assert_eq!(plan.kind, Kind::Quadruped);
+        for leg in 0..4 {
+            assert_eq!(plan.classes[2 + 4 * leg..6 + 4 * leg], [Clavicle, Thigh, Calf, Foot]);
+        }
     }
 
     #[test]

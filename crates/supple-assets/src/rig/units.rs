@@ -3,13 +3,14 @@
 use super::{Class, Kind};
 use crate::Note;
 
-/// Heights of figures on two legs and of animals on four \[m\]: a power of ten each, so that every file has one unit that brings it there.
+/// Heights of figures on two legs and of animals on four \[m\]: a power of ten each, so that every file has one unit that brings it there, and the same character in
+/// any unit moves the same.
 const BIPED: (f64, f64) = (0.4, 4.0);
 const QUADRUPED: (f64, f64) = (0.25, 2.5);
 /// The largest extent of a hand by itself \[m\].
 const HAND: (f64, f64) = (0.05, 0.5);
-/// Sizes of all else: a finger, a whale.
-const OTHER: (f64, f64) = (0.04, 25.0);
+/// The largest extent of all else: a snake, a bird, a tentacle is taken to be as large as an animal. What is a whale, or a finger, must be told.
+const OTHER: (f64, f64) = QUADRUPED;
 /// Units of programs and factors of exporters; the first that fits.
 const UNITS: [(f64, &str); 8] = [
     (0.01, "centimetres"),
@@ -59,10 +60,15 @@ mod tests {
                 assert_eq!(note.is_some(), unit != 1.0);
             }
         }
-        assert_eq!(guess(Kind::Other, &[], 0.2, 0.2).0, 1.0);
-        // A hand of 19 m is one in centimetres; nothing tells that of what is not known.
+        // A hand of 19 m is one in centimetres, and what is not known as large as an animal, in any unit.
         let hand = [Class::Hand, Class::FingerBase, Class::Finger];
-        assert_eq!([guess(Kind::Other, &hand, 5.0, 19.0).0, guess(Kind::Other, &[], 5.0, 19.0).0], [0.01, 1.0]);
+        assert_eq!(guess(Kind::Other, &hand, 5.0, 19.0).0, 0.01);
+        for size in [0.25, 0.92, 2.49] {
+            for unit in [1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0] {
+                let (scale, _) = guess(Kind::Other, &[], 0.3 * size * unit, size * unit);
+                assert!((size * unit * scale - size).abs() < 1e-9 * size, "{size} {unit} {scale}");
+            }
+        }
         assert_eq!(guess(Kind::Biped, &[], 0.0, 0.0).0, 1.0);
     }
 }
