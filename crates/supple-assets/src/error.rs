@@ -1,6 +1,7 @@
 //! What is wrong with a file, and what was made of it that its author should know.
 
 use std::path::{Path, PathBuf};
+pub use supple::settings::plain;
 
 /// Why a file could not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,12 +31,6 @@ impl FileError {
         self.place = Some(place.into());
         self
     }
-}
-
-/// A number in what is told to a person, as short as it can be without loss: `0.5`, `1000`, `1e308`, which has 309 digits otherwise.
-pub fn plain(x: f64) -> String {
-    let text = format!("{x:?}"); // the standard library's rule of when a power of ten is told
-    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 /// Something that was changed, guessed or left out when a file was read.

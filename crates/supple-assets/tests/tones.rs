@@ -182,7 +182,7 @@ fn check(scene: &Scene, clip: Option<&Motion>, which: (Tone, Tone, f64), release
         // No floating. While a figure topples slowly, height and motion change into each other, and the rule of a step in contact errs by some 1e-4 of what changes
         // (it may by 2e-4 of what is at stake: docs/step.md): a millionth of the weight times the size, all in all.
         (Fault::Energy, let_go && c.above > 1e-6 * scene.model.size()),
-        (Fault::Floats, let_go && c.above > MOST_GAIN),
+        (Fault::Floats, let_go && c.above > MOST_GAIN * scene.model.size()),
         (Fault::Speed, c.speed.0 > (2.0 * c.speed.1).max(10.0)),
         (Fault::Away, !(c.back.0 < 0.02 && c.back.1 < 3f64.to_radians())),
         (Fault::Restless, let_go && !(c.rest.0 < 0.01 && c.rest.1 < 0.1)),
@@ -262,9 +262,9 @@ impl Tally {
 /// 840 bodies that fall into one another take minutes a change (see docs/step.md, contacts).
 const TOO_MANY_BODIES: usize = 400;
 
-/// Energy that a figure may come to have above that at its release, in a few changes that are told: what lifts it by so much \[m\]. Asked for is a millionth of its size, which three
-/// changes exceed, by 2.4 micrometres at most. A guard, set after these figures were seen.
-const MOST_GAIN: f64 = 1e-5;
+/// Energy that a figure may come to have above that at its release, in a few changes that are told: what lifts it by this share of its size. It is what a step whose contacts and
+/// limits do not settle may gain of what is at stake (docs/step.md). Asked for is a millionth.
+const MOST_GAIN: f64 = 2e-4;
 
 /// Every character of the assets, from each tone to each, each change on another of its clips. All are asked to be at rest after 4 s, and one in eight may not be yet: nothing
 /// stops what rolls on a round back or topples slowly from where it is in balance.

@@ -745,9 +745,10 @@ impl Setting {
     }
 }
 
-/// A number as people write it: `0.00001`, `1e-9`, `1000`.
-fn plain(x: f64) -> String {
-    if x != 0.0 && (x.abs() < 1e-4 || x.abs() >= 1e7) { format!("{x:e}") } else { format!("{x}") }
+/// A number as people write it, as short as it can be without loss: `0.5`, `1000`, `1e-9`, `1e308`, which has 309 digits otherwise.
+pub fn plain(x: f64) -> String {
+    let text = format!("{x:?}"); // the standard library's rule of when a power of ten is written
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 /// A finite number: `0.5`, `1e-3`, or a fraction of two: `1/60`.

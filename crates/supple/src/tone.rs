@@ -29,6 +29,7 @@ use crate::input::{Input, JointInput, Target};
 use crate::maths::{Pose, Twist, Wrench, rotation, singular};
 use crate::model::{BodyId, JointId, Model, RotationKind, State};
 use crate::scenes::{Ending, Motion, Moved};
+use crate::settings::plain;
 use glam::{DMat3, DQuat, DVec3};
 use std::f64::consts::FRAC_PI_3;
 use std::ops::Range;
@@ -547,7 +548,7 @@ impl Tones {
             && clip.begun.is_finite()
             && clip.from.is_finite())
         {
-            return wrong(format!("the speed of the clip is {}: give 0 to 100", clip.speed));
+            return wrong(format!("the speed of the clip is {}: give 0 to 100", plain(clip.speed)));
         }
         check_time("fade", fade)?;
         let before = figure.clip.replace(clip);
@@ -559,7 +560,7 @@ impl Tones {
     pub fn change(&mut self, model: &Model, state: &State, change: &Change) -> Result<(), ToneError> {
         let Change { bodies, tone, start, strength, blend } = change;
         if !(0.0..=1.0).contains(strength) {
-            return Err(ToneError::Value { what: format!("the strength is {strength}: give 0 to 1") });
+            return Err(ToneError::Value { what: format!("the strength is {}: give 0 to 1", plain(*strength)) });
         }
         check_time("blend", *blend)?;
         let count = self.bodies();
@@ -884,7 +885,7 @@ fn check_time(what: &str, time: f64) -> Result<(), ToneError> {
     if (0.0..=60.0).contains(&time) {
         return Ok(());
     }
-    Err(ToneError::Value { what: format!("the {what} takes {time} s: give 0 to 60 s") })
+    Err(ToneError::Value { what: format!("the {what} takes {} s: give 0 to 60 s", plain(time)) })
 }
 
 /// The rotation vector from one orientation to another, world axes, the shorter way.

@@ -34,6 +34,7 @@ use crate::input::{Input, Target};
 use crate::maths::{Pose, Twist};
 use crate::measure;
 use crate::model::{Model, ModelError, State};
+use crate::settings::plain;
 use crate::solver::assembly::AssemblyReport;
 use crate::solver::{Assembly, Solver};
 use crate::step::{StepError, Work, assemble};
@@ -556,6 +557,7 @@ impl Scene {
         let mut tones = self.tones();
         for (at, change) in &states.keys {
             if !(at.is_finite() && *at >= 0.0) {
+                let at = plain(*at);
                 return Err(ToneError::Value { what: format!("the time of a state is {at}: give seconds, 0 or more") });
             }
             tones.change(&self.model, &self.state, change)?;
