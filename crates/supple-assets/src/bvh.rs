@@ -44,6 +44,8 @@ pub enum Channel {
     Rotation(usize),
 }
 
+/// What a frame may last \[s\]: shorter ones are speeds without end.
+const FRAME_TIMES: std::ops::RangeInclusive<f64> = 1e-6..=1e3;
 /// Most joints of a skeleton.
 const MOST_JOINTS: usize = 10_000;
 
@@ -125,8 +127,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Bvh, FileError> {
     words.expect("Frame")?;
     words.expect("Time:")?;
     let frame_time = words.number()?;
-    if frame_time <= 0.0 {
-        return Err(words.wrong(format!("the frame time is {} s", plain(frame_time)), "give a time above zero"));
+    if !FRAME_TIMES.contains(&frame_time) {
+        let remedy = format!("give seconds, from {} to {}", plain(*FRAME_TIMES.start()), plain(*FRAME_TIMES.end()));
+        return Err(words.wrong(format!("the frame time is {} s", plain(frame_time)), remedy));
     }
     let width: usize = joints.iter().map(|joint| joint.channels.len()).sum();
     let mut values = Vec::new();

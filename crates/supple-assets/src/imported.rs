@@ -5,7 +5,8 @@ use crate::{Cast, FileError, Note, ThingTold, furnished};
 use glam::DVec3;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use supple::{BodyId, BodyState, Input, Model, Motion, Pose, Scene, Shape, Target, Twist};
+use supple::model::Obstacle;
+use supple::{BodyId, BodyState, Input, Model, Motion, ObstacleShape, Pose, Scene, Shape, Target, Twist};
 
 /// A character, robot or motion read from a file, ready to be simulated.
 #[derive(Clone, Debug)]
@@ -92,9 +93,14 @@ pub struct NoClip {
 
 pub(crate) use supple::model::MOST_LENGTH;
 
+/// What is said of what does not lie within [`MOST_LENGTH`].
+pub(crate) fn far_away() -> String {
+    format!("it is or reaches more than {MOST_LENGTH} m away, or its place is not finite")
+}
+
 fn too_far(file: &Path, part: &str) -> FileError {
-    let what = format!("it is or reaches more than {MOST_LENGTH} m away, or its place is not finite");
-    FileError::new("file/number", file, what, "correct its place, its size, or those above it").at(part.to_owned())
+    let remedy = "correct its place, its size, or those above it";
+    FileError::new("file/number", file, far_away(), remedy).at(part.to_owned())
 }
 
 /// Refuses a motion that leads too far away.
@@ -112,10 +118,26 @@ fn reach(shape: &Shape) -> f64 {
         Shape::Sphere { radius } => *radius,
         Shape::Capsule { length, radius } | Shape::Cylinder { length, radius } => 0.5 * length + radius,
         Shape::Cuboid { size } => 0.5 * size.length(),
-        Shape::Hull { points } | Shape::Mesh { vertices: points, .. } => {
-            points.iter().map(|p| p.length()).fold(0.0, f64::max)
-        }
+        Shape::Hull { points } | Shape::Mesh { vertices: points, .. } => farthest(points),
     }
+}
+
+fn farthest(points: &[DVec3]) -> f64 {
+    points.iter().map(|p| p.length()).fold(0.0, f64::max)
+}
+
+/// Whether what stands at a place lies within [`MOST_LENGTH`]; what has no end has its place there.
+pub(crate) fn stands_near(place: DVec3, shape: &ObstacleShape) -> bool {
+    let reach = match shape {
+        ObstacleShape::HalfSpace => 0.0,
+        ObstacleShape::Solid(shape) => reach(shape),
+        ObstacleShape::HeightField(field) => {
+            let height = field.heights.iter().fold(0.0, |most: f64, h| most.max(h.abs()));
+            DVec3::new(0.5 * field.length_x, height, 0.5 * field.length_z).length()
+        }
+        ObstacleShape::Mesh { vertices, .. } => farthest(vertices),
+    };
+    place.length() + reach < MOST_LENGTH
 }
 
 impl Imported {
@@ -130,7 +152,12 @@ impl Imported {
                 return Err(too_far(file, &body.name));
             }
         }
-        if let Some(far) = model.obstacles().iter().find(|obstacle| !near(obstacle.pose.translation, 0.0)) {
+        let stands_far = |obstacle: &&Obstacle| !stands_near(obstacle.pose.translation, &obstacle.shape);
+        if let Some(far) = model.obstacles().iter().find(stands_far) {
+            return Err(too_far(file, &far.name));
+        }
+        let is_near = |vertex: &[f32; 3]| near(DVec3::from(vertex.map(f64::from)), 0.0);
+        if let Some(far) = self.meshes.iter().find(|mesh| !mesh.vertices.iter().all(is_near)) {
             return Err(too_far(file, &far.name));
         }
         self.clips.iter().try_for_each(|clip| check_motion(file, clip))?;

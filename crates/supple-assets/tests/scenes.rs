@@ -186,6 +186,32 @@ fn what_is_wrong_is_told_with_line_and_column() {
     assert!(open(Path::new("none.toml")).is_err_and(|e| e.code == "file/read"));
 }
 
+/// A million metres away is nowhere, whatever stands or pulls there.
+#[test]
+fn places_beyond_the_world_are_refused() {
+    let at = "name = \"o\"\nposition = [0.0, -5.0, 0.0]\n";
+    let lines = [
+        "floor = 2e6".to_owned(),
+        "floor = -1e300".to_owned(),
+        "[[obstacles]]\nname = \"o\"\nsphere = 1.0\nposition = [0.0, 2e6, 0.0]".to_owned(),
+        format!("[[obstacles]]\n{at}sphere = 1e6"),
+        format!("[[obstacles]]\n{at}box = [1e300, 1.0, 1.0]"),
+        format!("[[obstacles]]\n{at}capsule = [2e6, 1.0]"),
+        format!("[[obstacles]]\n{at}sphere = 1.0\nrolling = 1e7"),
+        "[[pulls]]\nbone = \"knee\"\nfrom = 0\nto = 1\ntarget = [0.0, 2e6, 0.0]".to_owned(),
+        "[[keyframes]]\nat = 0\nshift = [2e6, 0.0, 0.0]".to_owned(),
+        "[[things]]\nkind = \"ball\"\nposition = [2e6, 0.0, 0.0]".to_owned(),
+    ];
+    for line in lines {
+        let text = match line.starts_with('[') {
+            true => format!("[character]\nfile = \"strip.gltf\"\n{line}\n"),
+            false => format!("{line}\n[character]\nfile = \"strip.gltf\"\n"),
+        };
+        let error = scene("far", &text).expect_err(&line);
+        assert!(error.code == "file/scene" && error.to_string().contains("scene.toml"), "{line}: {error}");
+    }
+}
+
 /// A ball in a hand, stairs, and changes of state.
 #[test]
 fn things_and_states_are_read() {

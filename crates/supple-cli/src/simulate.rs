@@ -366,6 +366,8 @@ fn simulate(
 
     let last = measure::energy(model, &input, &state).total();
     let quality = run.quality(model, &input, &state);
+    let tracking = track.map(Track::report);
+    let followed = tracking.as_ref().is_none_or(Tracking::is_finite);
     Ok(Report {
         scene: scene.name.clone(),
         solver: input.solver.name(),
@@ -382,7 +384,7 @@ fn simulate(
         substeps_max: run.largest("substeps") as u32,
         fallbacks: run.total("fallbacks") as u64,
         rules: run.rules(),
-        finite: run.is_finite(&state) && first.is_finite() && last.is_finite(),
+        finite: run.is_finite(&state) && first.is_finite() && last.is_finite() && followed,
         state_hash: format!("{:016x}", state.hash()),
         limits_active_max: run.largest("limits_active") as u32,
         max_penetration: run.largest("max_penetration"),
@@ -392,7 +394,7 @@ fn simulate(
         figures: Figures::of(&run),
         quality: quality.grade.word(),
         reasons: quality.words(),
-        tracking: track.map(Track::report),
+        tracking,
         settings,
     })
 }

@@ -57,6 +57,16 @@ struct Followed {
     error: f64,
 }
 
+impl Tracking {
+    /// Whether every number of it is one.
+    pub(crate) fn is_finite(&self) -> bool {
+        let Residual { force_mean, force_max, torque_mean, torque_max, frames } = &self.residual;
+        let joints = self.joints.iter().flat_map(|joint| [joint.misfit, joint.error]);
+        let all = joints.chain(frames.iter().flatten().copied());
+        all.chain([self.error_mean, *force_mean, *force_max, *torque_mean, *torque_max]).all(f64::is_finite)
+    }
+}
+
 impl Track {
     /// The scene with its bodies following a recording, from its first frame on.
     pub(crate) fn onto(

@@ -112,7 +112,9 @@ fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        let is_named = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        // Whoever opens a pipe waits for its other end.
+        let is_ours = is_named && entry.file_type().is_ok_and(|kind| kind.is_file());
         // Between its making and its lock a file is young.
         let old = |file: &File| Ok::<_, io::Error>(file.metadata()?.modified()?.elapsed().is_ok_and(|age| age > YOUNG));
         if is_ours

@@ -1,5 +1,5 @@
 //! Every documented option of the command line changes a result or is refused: walked over the help of each command,
-//! so that no new option is forgotten. `bench` is left out: its options choose what is measured.
+//! so that no new option is forgotten. Those of `bench` choose what is measured: they refuse what makes no sense.
 
 mod common;
 
@@ -11,8 +11,8 @@ use std::process::Stdio;
 const COMMANDS: [&str; 8] = ["simulate", "render", "inspect", "assemble", "compare", "scenes", "rig", "view"];
 
 /// The long options that the help of a command lists.
-fn documented(of: &str) -> Vec<String> {
-    let help = stdout(&supple(&[of, "--help"]));
+fn documented(of: &[&str]) -> Vec<String> {
+    let help = stdout(&supple(&[of, &["--help"]].concat()));
     let starts = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
     let mut options: Vec<String> = starts
         .filter_map(|line| line.split_whitespace().find_map(|word| word.strip_prefix("--")))
@@ -236,7 +236,7 @@ fn every_documented_option_changes_a_result_or_is_refused() {
     let Some(files) = Files::find() else { return };
     let (mut unknown, mut idle, mut failed, mut walked) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for of in COMMANDS {
-        for option in documented(of) {
+        for option in documented(&[of]) {
             let name = format!("{of} --{option}");
             walked += 1;
             if of == "view" {
@@ -265,7 +265,7 @@ fn every_documented_option_changes_a_result_or_is_refused() {
 #[test]
 fn options_of_the_studio_act() {
     let known = ["allow-dir", "mass", "scale", "height", "quiet", "listen", "port", "no-open", "journal", "no-journal"];
-    let documented = documented("view");
+    let documented = documented(&["view"]);
     let unknown: Vec<&String> = documented.iter().filter(|option| !known.contains(&option.as_str())).collect();
     assert!(unknown.is_empty(), "without a case: {unknown:?}");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("options-journal");
@@ -291,4 +291,35 @@ fn options_of_the_studio_act() {
     }
     // Both at once would contradict each other.
     assert_eq!(supple(&["view", "--journal", &journal, "--no-journal"]).status.code(), Some(2));
+}
+
+#[test]
+fn options_of_benches_refuse_what_makes_no_sense() {
+    let help = stdout(&supple(&["bench", "help"]));
+    let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let names =
+        listed.take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).filter(|n| *n != "help").collect();
+    assert!(names.len() > 15, "{help}");
+    let mut walked = 0;
+    for bench in names {
+        for option in documented(&["bench", bench]) {
+            if ["quiet", "json", "quick"].contains(&option.as_str()) {
+                continue; // they take no value
+            }
+            for value in ["nosuch", "nan", "-1", "1e308"] {
+                // As much time as there is; of flesh `--steps` ends it.
+                if value == "1e308"
+                    && ["soak machine-seconds", "flesh seconds"].contains(&&*format!("{bench} {option}"))
+                {
+                    continue;
+                }
+                let ended = supple(&["bench", bench, &format!("--{option}={value}")]);
+                let said = String::from_utf8_lossy(&ended.stderr);
+                assert_eq!(ended.status.code(), Some(2), "bench {bench} --{option}={value}: {said}");
+                walked += 1;
+            }
+        }
+    }
+    assert!(walked > 60, "{walked}");
 }

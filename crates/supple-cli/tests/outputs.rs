@@ -202,6 +202,24 @@ fn a_pipe_gets_what_is_written() {
     assert!(rows_are_whole(&bytes));
 }
 
+/// As anyone can put one into a folder that all may write.
+#[test]
+fn a_pipe_called_like_a_temporary_file_is_not_waited_for() {
+    let folder = Folder::new("pipe-beside");
+    let pipe = folder.0.join(".supple-1-0.part");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (path, mut call) = folder.call(&CASES[1], "");
+    let (mut child, end) = (call.spawn().unwrap(), Instant::now() + Duration::from_secs(60));
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(child.wait().unwrap().success());
+    assert!(old_or_whole(&path, is_json) && pipe.exists());
+}
+
 /// Kills the program at random moments; returns how often the old file and how often the new one was found.
 fn kill(case: &Case, times: u32, folder: &Folder) -> [u32; 2] {
     let (path, mut call) = folder.call(case, "");

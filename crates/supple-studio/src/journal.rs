@@ -11,7 +11,7 @@
 use crate::disk::{Disk, Opened};
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -26,8 +26,10 @@ const MAX_BYTES: u64 = 2 << 30;
 const ENDING: &str = "journal";
 /// A file that is shorter than the letters a take begins with holds nothing \[bytes\].
 const SHORTEST: usize = 8;
-/// The folder of copies of files that were sent, and how many are kept; of more, the oldest go.
+/// The folder of copies of files that were sent, and how many are kept; of more, the oldest go that no journal names.
 const FILES: (&str, usize) = ("files", 32);
+/// The longest name of such a copy \[bytes\].
+const MOST_NAME: usize = 120;
 /// How long the end of a studio waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After trouble the disk is tried again after this time, then after twice as long, up to this many times as long.
@@ -146,13 +148,32 @@ impl Folder {
         let ends = |ending: &&str| name.to_lowercase().ends_with(&format!(".{ending}"));
         let known = supple_assets::CHARACTER_ENDINGS.iter().chain(&supple_assets::motion::MOTION_ENDINGS).any(ends);
         let name = if known { name.into_owned() } else { format!("{name}.glb") };
-        let files = self.kept_files();
-        let folder = files.join(Digest::of(bytes).to_string());
+        let folder = self.kept_files().join(Digest::of(bytes).to_string());
         self.disk.make_folder(&folder)?;
-        let path = folder.join(&name);
+        let path = folder.join(shortened(&name));
         self.disk.write_whole(&path, bytes)?;
-        let _ = thin_out(&files, FILES.1);
+        let _ = self.thin_out(FILES.1); // what could not be removed is tried again with the next one
         Ok(path)
+    }
+
+    /// Removes all but the newest copies of files, and those that a journal names: its takes need them.
+    fn thin_out(&self, kept: usize) -> io::Result<()> {
+        let age = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry?;
+            Ok((fs::metadata(entry.path())?.modified()?, entry.file_name().into_encoded_bytes(), entry.path()))
+        };
+        let mut folders = fs::read_dir(self.kept_files())?.map(age).collect::<io::Result<Vec<_>>>()?;
+        folders.sort();
+        folders.truncate(folders.len().saturating_sub(kept));
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            if !folders.is_empty() && is_ours(&path) && path.is_file() {
+                let names: Vec<&[u8]> = folders.iter().map(|(_, name, _)| name.as_slice()).collect();
+                let named = which_are_in(&path, &names)?;
+                folders = folders.into_iter().zip(named).filter(|(_, named)| !named).map(|(old, _)| old).collect();
+            }
+        }
+        folders.into_iter().try_for_each(|(.., path)| fs::remove_dir_all(path))
     }
 
     /// Where copies of files that were sent are kept.
@@ -188,16 +209,27 @@ impl Folder {
     }
 }
 
-/// Removes all but the newest copies of files.
-fn thin_out(files: &Path, kept: usize) -> io::Result<()> {
-    let age = |entry: io::Result<fs::DirEntry>| {
-        let path = entry?.path();
-        Ok((fs::metadata(&path)?.modified()?, path))
-    };
-    let mut folders = fs::read_dir(files)?.map(age).collect::<io::Result<Vec<_>>>()?;
-    folders.sort();
-    let old = folders.len().saturating_sub(kept);
-    folders.drain(..old).try_for_each(|(_, path)| fs::remove_dir_all(path))
+/// A name of a file that every file system takes: of a longer one its end, where its kind stands.
+fn shortened(name: &str) -> &str {
+    let cut = name.len().saturating_sub(MOST_NAME);
+    let cut = (cut..name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    &name[cut..]
+}
+
+/// Which of these short texts occur in a file.
+fn which_are_in(path: &Path, texts: &[&[u8]]) -> io::Result<Vec<bool>> {
+    let most = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+    let mut found = vec![false; texts.len()];
+    let (mut file, mut piece) = (fs::File::open(path)?, Vec::new());
+    loop {
+        piece.drain(..piece.len().saturating_sub(most)); // a text may lie across two pieces
+        if (&mut file).take(1 << 20).read_to_end(&mut piece)? == 0 {
+            return Ok(found);
+        }
+        for (found, text) in found.iter_mut().zip(texts) {
+            *found |= piece.windows(text.len().max(1)).any(|window| window == *text);
+        }
+    }
 }
 
 /// Whether a file is named as [`Folder::create`] names them. Others in the folder are nobody's business.
@@ -640,6 +672,29 @@ mod tests {
         assert_eq!(copies.iter().filter(|copy| copy.exists()).count(), FILES.1);
         assert_eq!(fs::read(copies.last().unwrap()).unwrap(), [FILES.1 as u8]);
         assert!(kept.keep_file("man", b"x").unwrap().ends_with("man.glb"));
+        let long = kept.keep_file(&format!("{}.glb", "é".repeat(300)), b"y").unwrap();
+        assert!(long.is_file() && long.extension().is_some_and(|ending| ending == "glb"), "{long:?}");
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    /// What was recorded with it could not be opened again.
+    #[test]
+    fn a_copy_that_an_unsaved_session_names_stays() {
+        let path = folder("named-copies");
+        let kept = Folder::new(&path, Disk::default());
+        let copy = kept.keep_file("man.glb", b"the first").unwrap();
+        let journal = Journal::start(kept.clone(), RETRY);
+        let scene = Scene::parse("pendulum").unwrap();
+        let named = Recipe::of_file(&copy.to_string_lossy()).to_string();
+        let timeline = Timeline::new(&named, &scene.model, &scene.state, &scene.input);
+        journal.hold(0, Takes { timeline, take: 0, build: "test".into() });
+        assert_eq!(journal.end().kept, 1);
+        let more = |from: u32| (from..from + 40).for_each(|k| _ = kept.keep_file("b.glb", &k.to_le_bytes()).unwrap());
+        more(0);
+        assert!(copy.is_file());
+        kept.orphans().unwrap().remove(0).discard().unwrap();
+        more(40);
+        assert!(!copy.exists());
         let _ = fs::remove_dir_all(&path);
     }
 }

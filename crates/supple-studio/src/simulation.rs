@@ -232,10 +232,7 @@ pub(crate) fn read_motion(
     let Some(taken) = imported.clips.last().cloned() else {
         return Err(("file/clip".into(), format!("{name} has no motion: give another file")));
     };
-    let kept = folder.and_then(|folder| folder.keep_file(name, bytes).ok());
-    // What was not kept has no path: a name that a client chose is never opened here.
-    let own = || format!("{SENT}{}", Path::new(name).file_name().unwrap_or_default().to_string_lossy());
-    let file = kept.map_or_else(own, |path| path.to_string_lossy().into_owned());
+    let file = keep(name, bytes, folder)?;
     Ok((clip.map_or(file.clone(), |clip| format!("{file}#{clip}")), taken))
 }
 
@@ -246,10 +243,23 @@ pub(crate) fn read_guest(
     folder: Option<&Folder>,
 ) -> Result<(String, Character), (String, String)> {
     let character = Character::from_bytes(Path::new(name), bytes.to_vec()).map_err(told)?;
-    let kept = folder.and_then(|folder| folder.keep_file(name, bytes).ok());
-    // What was not kept has no path: a name that a client chose is never opened here.
-    let own = || format!("sent:{}", Path::new(name).file_name().unwrap_or_default().to_string_lossy());
-    Ok((kept.map_or_else(own, |path| path.to_string_lossy().into_owned()), character))
+    Ok((keep(name, bytes, folder)?, character))
+}
+
+/// Keeps a copy of a file that was sent, which takes of it will need, and returns what names it.
+fn keep(name: &str, bytes: &[u8], folder: Option<&Folder>) -> Result<String, (String, String)> {
+    let Some(folder) = folder else {
+        // What is not kept has no path: a name that a client chose is never opened here.
+        return Ok(format!("{SENT}{}", Path::new(name).file_name().unwrap_or_default().to_string_lossy()));
+    };
+    let kept = folder.keep_file(name, bytes).map_err(|error| {
+        let what = format!("no copy of {name} can be kept, without which its takes could not be opened again: {error}");
+        (
+            "studio/copy".to_owned(),
+            format!("{what}; make room in the folder of the journal, or start with --no-journal"),
+        )
+    })?;
+    Ok(kept.to_string_lossy().into_owned())
 }
 
 /// What reaches the simulation.
@@ -552,8 +562,10 @@ struct Stage {
     culprit: Option<BodyId>,
 }
 
-/// Places are within this \[m\].
-const FARTHEST: f64 = 1e6;
+/// Whether a place may be named: beyond, no file can hold what goes there.
+fn is_near(place: DVec3) -> bool {
+    place.length() < MOST_LENGTH // not what is no number
+}
 
 /// Where a body is held, in which orientation if in one, and whose wish comes first while the character is directed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -1488,8 +1500,7 @@ impl Stage {
         strength: f64,
     ) -> Result<Told, Refused> {
         self.check_body(body)?;
-        let near = |v: DVec3| v.is_finite() && v.abs().max_element() <= 1e6;
-        if !(near(point) && near(target) && (0.0..=100.0).contains(&strength)) {
+        if !(is_near(point) && is_near(target) && (0.0..=100.0).contains(&strength)) {
             return Err((
                 "studio/value",
                 "a drag needs a point and a target in metres and a strength up to 100".into(),
@@ -1546,8 +1557,8 @@ impl Stage {
         at: Option<DVec3>,
     ) -> Result<(), Refused> {
         self.check_body(body)?;
-        if at.is_some_and(|at| !(at.is_finite() && at.length() <= FARTHEST)) {
-            return Err(("studio/value", format!("give a place within {FARTHEST} m")));
+        if at.is_some_and(|at| !is_near(at)) {
+            return Err(("studio/value", format!("give a place within {MOST_LENGTH} m")));
         }
         let (now, before) = (&self.now.state.bodies[body as usize], self.pins.get(&body).copied());
         let place = at.or(before.map(|pin| pin.at)).unwrap_or(now.position);
@@ -1705,6 +1716,9 @@ fn target(pose: TargetPose) -> Result<Target, &'static str> {
     };
     if !(target.pose.is_finite() && target.velocity.is_finite()) {
         return Err("a number is not finite");
+    }
+    if !is_near(target.pose.translation) {
+        return Err("its place is 1000 km away or more");
     }
     if (rotation.length() - 1.0).abs() > 1e-3 {
         return Err("the rotation is not a unit quaternion x, y, z, w");

@@ -437,3 +437,31 @@ async fn a_body_that_leaves_the_world_is_told_and_not_recorded() {
     assert_eq!(again["notice"]["text"], message);
     assert_eq!(saved(&address).await.timeline.takes()[0].end(), end);
 }
+
+/// Its takes could not be opened again: what cannot be kept is not taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_motion_or_guest_that_cannot_be_kept_is_refused() {
+    let Some(assets) = std::env::var_os("SUPPLE_ASSETS").map(PathBuf::from) else {
+        eprintln!("SUPPLE_ASSETS is not set: SKIPPED");
+        return;
+    };
+    let journal = folder("not-kept");
+    std::fs::create_dir_all(&journal).unwrap();
+    std::fs::write(journal.join("files"), b"no folder").unwrap();
+    let (address, task) = run(Opening::of_file(made(&assets.join("gltf/RiggedFigure.glb"))), "test", Some(&journal));
+    let walk = std::fs::read(assets.join("bvh/cmu_02_01.bvh")).unwrap();
+    let (hand, key) = (hand(), common::key(&address));
+    let sent = [("/guest", "hand.glb", hand.as_slice()), ("/motion", "walk.bvh", walk.as_slice())];
+    let lines = |name: &str| format!("Authorization: Bearer {key}\r\nX-File-Name: {name}\r\n");
+    for (path, name, bytes) in sent {
+        let (status, _, said) = common::ask_with(&address, "POST", path, &lines(name), bytes).await;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(status == 400 && said.contains("studio/copy") && said.contains("--no-journal"), "{path}: {said}");
+    }
+    std::fs::remove_file(journal.join("files")).unwrap();
+    for (path, name, bytes) in sent {
+        assert_eq!(common::ask_with(&address, "POST", path, &lines(name), bytes).await.0, 204, "{path}");
+    }
+    task.abort();
+    let _ = std::fs::remove_dir_all(&journal);
+}

@@ -506,6 +506,9 @@ pub struct RigOptions {
     pub height: Option<f64>,
 }
 
+/// What masses, scales and heights may be.
+pub(crate) const TOLD: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
+
 impl RigOptions {
     /// These, and what they leave open as another has it. Scale and height stand for each other.
     #[must_use]
@@ -527,8 +530,8 @@ impl RigOptions {
             ("height", self.height, "metres"),
         ];
         for (name, value, unit) in told {
-            if let Some(value) = value.filter(|v| !(v.is_finite() && (1e-9..=1e9).contains(v))) {
-                let remedy = format!("give {unit}, above 0");
+            if let Some(value) = value.filter(|v| !TOLD.contains(v)) {
+                let remedy = format!("give {unit}, from {} to {}", plain(*TOLD.start()), plain(*TOLD.end()));
                 return Err(FileError::new("file/option", path, format!("{name} is {}", plain(value)), remedy));
             }
         }

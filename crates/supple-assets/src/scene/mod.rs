@@ -7,8 +7,8 @@ mod simulation;
 mod skin;
 mod write;
 
-use crate::imported::MOST_LENGTH;
-use crate::rig::Rig;
+use crate::imported::{MOST_LENGTH, far_away, stands_near};
+use crate::rig::{Rig, TOLD};
 use crate::{
     Character, FileError, Imported, InputFile, JointFrom, RigOptions, Source, SpringFrom, ThingTold, Turn, plain,
     split_clip,
@@ -24,7 +24,8 @@ use supple::maths::rotation;
 use supple::model::RotationKind;
 use supple::scenes::{Happenings, Pull, Push};
 use supple::{
-    BodyId, BodyState, Drag, Material, ObstacleSpec, Pose, Range, Scene, Shape, State, States, SwingEllipse, TrackerId,
+    BodyId, BodyState, Drag, Material, ObstacleShape, ObstacleSpec, Pose, Range, Scene, Shape, State, States,
+    SwingEllipse, TrackerId,
 };
 
 /// The JSON schema of scene files, for editors.
@@ -144,8 +145,9 @@ fn edit(character: &mut Character, text: &Text<'_>, file: &SceneFile) -> Result<
     let (rig, shaped) = (&mut character.rig, &mut character.shaped);
     if let Some(told) = &file.character.mass_scale {
         let scale = *told.get_ref();
-        if !(scale.is_finite() && scale > 0.0) {
-            return Err(text.wrong(told.span(), format!("mass_scale is {}", plain(scale)), "give a number above 0"));
+        if !TOLD.contains(&scale) {
+            let remedy = format!("give a number from {} to {}", plain(*TOLD.start()), plain(*TOLD.end()));
+            return Err(text.wrong(told.span(), format!("mass_scale is {}", plain(scale)), remedy));
         }
         rig.scale_mass(scale);
     }
@@ -168,37 +170,43 @@ fn edit(character: &mut Character, text: &Text<'_>, file: &SceneFile) -> Result<
         match *floor.get_ref() {
             FloorEdit::Present(true) => {}
             FloorEdit::Present(false) => rig.floor = None,
-            FloorEdit::Height(height) if height.is_finite() => rig.floor = Some(height),
+            FloorEdit::Height(height) if height.abs() < MOST_LENGTH => rig.floor = Some(height),
             FloorEdit::Height(height) => {
                 let what = format!("the floor's height is {}", plain(height));
-                return Err(text.wrong(floor.span(), what, "give metres, or false"));
+                let remedy = format!("give metres, within {MOST_LENGTH} of the ground, or false");
+                return Err(text.wrong(floor.span(), what, remedy));
             }
         }
     }
     for obstacle in &file.obstacles {
-        rig.obstacles.push(obstacle_spec(obstacle).map_err(|what| {
+        rig.obstacles.push(obstacle_spec(obstacle).map_err(|(what, remedy)| {
             let what = format!("obstacle \"{}\": {what}", obstacle.name.get_ref());
-            text.wrong(obstacle.name.span(), what, "give one of box, sphere or capsule with positive lengths")
+            text.wrong(obstacle.name.span(), what, remedy)
         })?);
     }
     Ok(())
 }
 
-fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, String> {
+/// The obstacle, or what is wrong with it and the remedy.
+fn obstacle_spec(edit: &ObstacleEdit) -> Result<ObstacleSpec, (String, String)> {
+    let kinds = "give one of box, sphere or capsule with positive lengths";
     let shape = match (edit.cuboid, edit.sphere, edit.capsule) {
         (Some([x, y, z]), None, None) => Shape::cuboid(x, y, z),
         (None, Some(radius), None) => Shape::sphere(radius),
         (None, None, Some([length, radius])) => Shape::capsule(length, radius),
-        _ => return Err("it has no shape, or several".into()),
+        _ => return Err(("it has no shape, or several".into(), kinds.into())),
     };
-    shape.solid().map_err(|fault| fault.to_string())?;
+    shape.solid().map_err(|fault| (fault.to_string(), kinds.into()))?;
     let turn = DVec3::from(edit.rotation.map(f64::to_radians));
     let pose = Pose::new(rotation::exp(turn), DVec3::from(edit.position));
-    if !pose.is_finite() {
-        return Err("its place is not finite".into());
+    if !(pose.is_finite() && stands_near(pose.translation, &ObstacleShape::Solid(shape.clone()))) {
+        return Err((far_away(), "correct its place or its size".into()));
     }
     let material = Material::new(edit.friction.unwrap_or(Material::default().friction), 0.0);
     let material = material.rolling(edit.rolling.unwrap_or(0.0));
+    if let Some((what, remedy)) = material.fault() {
+        return Err((what, remedy.into()));
+    }
     Ok(ObstacleSpec::solid(edit.name.get_ref(), shape).pose(pose).material(material))
 }
 

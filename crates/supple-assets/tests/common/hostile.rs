@@ -194,6 +194,11 @@ pub(crate) fn table(small: &str) -> Vec<Hostile> {
         case("classes.xml", mjcf(&format!("<default>{large}{classes}</default>"), SPHERE), "file/size"),
         case("meshes.xml", mjcf(&asset, &"<geom type=\"mesh\" mesh=\"m\"/>".repeat(2000)), ""),
         case("far.xml", mjcf("", SPHERE).replace("<body ", "<body pos=\"0 2e6 0\" "), "file/number"),
+        case(
+            "wall.xml",
+            mjcf("", SPHERE).replace("</worldbody>", "<geom type=\"box\" size=\"2e6 1 1\"/></worldbody>"),
+            "file/number",
+        ),
         case("wide.xml", mjcf("", "<geom size=\"3e6\"/>"), "file/number"),
         case("nan.xml", mjcf("", "<geom size=\"nan\"/>"), "file/value"),
         case("mass.xml", mjcf("", "<geom size=\"0.1\" mass=\"-1\"/>"), "file/value"),
@@ -223,6 +228,7 @@ pub(crate) fn table(small: &str) -> Vec<Hostile> {
         case("far.bvh", bvh("JOINT b\n{\nOFFSET 0 1 0\n}\n", 1, "0 0 2e6\n"), "file/number"),
         // It begins where it may, and leads away.
         case("far-frame.bvh", bvh("JOINT b\n{\nOFFSET 0 1 0\n}\n", 2, "0 0 0\n0 0 2e6\n"), "file/number"),
+        case("time.bvh", bvh("", 1, "0 0 0\n").replace("Frame Time: 0.01", "Frame Time: 1e-300"), "file/bvh"),
         case("nan.bvh", bvh("", 1, "0 nan 0\n"), "file/bvh"),
         case("text.toml", "[character", "file/scene"),
         case("deep.toml", format!("a = {}", "[".repeat(100_000)), "file/scene"),

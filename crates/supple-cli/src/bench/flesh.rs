@@ -2,6 +2,7 @@
 
 use super::{Destination, Document, Machine};
 use crate::error::Error;
+use crate::scenes::above_zero;
 use crate::table::{Align, Table, figure, given, small};
 use crate::terminal::Terminal;
 use clap::Args;
@@ -14,11 +15,11 @@ use supple::{BodySpec, FleshMaterial, FleshSpec, Input, Model, ModelBuilder, Pos
 #[derive(Args, Debug)]
 pub(crate) struct FleshArgs {
     /// How long each run lasts, in seconds
-    #[arg(long, default_value_t = 0.5)]
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = above_zero, allow_hyphen_values = true)]
     seconds: f64,
     /// Steps of a run at most; 20 for a quick look
-    #[arg(long, default_value_t = 500)]
-    steps: usize,
+    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
     #[command(flatten)]
     destination: Destination,
 }
@@ -132,7 +133,7 @@ fn measure_run(
         flesh.inverted(&nodes)
     };
     let (inverted_start, energy_first) = (inverted(&state), measure::energy(model, &input, &state).total());
-    let steps = ((args.seconds / dt).round().max(1.0) as usize).min(args.steps);
+    let steps = ((args.seconds / dt).round().max(1.0) as usize).min(args.steps as usize);
     let (mut newton, mut unsettled, mut finite) = (0u64, 0u64, true);
     for _ in 0..steps {
         match step(model, &input, &mut state, &mut work) {

@@ -56,7 +56,7 @@ struct Row {
 /// Measures, writes, prints.
 pub(super) fn run(args: &ServoArgs, terminal: &Terminal) -> Result<(), Error> {
     let files = args.destination.files(&["json"])?;
-    let seconds = settings::time("--seconds", &args.seconds)?;
+    let frames: Vec<usize> = DTS.iter().map(|dt| settings::steps(&args.seconds, *dt)).collect::<Result<_, _>>()?;
     let bar = terminal.progress((args.kp.len() * DTS.len()) as u64, "runs");
     let mut rows = Vec::new();
     for kp in &args.kp {
@@ -65,8 +65,8 @@ pub(super) fn run(args: &ServoArgs, terminal: &Terminal) -> Result<(), Error> {
         bar.tick();
         let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
         let kp = settings::number(kp).ok_or_else(|| Error::setting("--kp is not a number", "give such as 1e4"))?;
-        for dt in DTS {
-            rows.push(measure(&scene, kp, dt, seconds));
+        for (dt, frames) in DTS.into_iter().zip(&frames) {
+            rows.push(measure(&scene, kp, dt, *frames));
             bar.inc(1);
         }
     }
@@ -75,8 +75,8 @@ pub(super) fn run(args: &ServoArgs, terminal: &Terminal) -> Result<(), Error> {
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
-fn measure(scene: &Scene, kp: f64, dt: f64, seconds: f64) -> Row {
-    let frames = (seconds / dt).round() as usize;
+fn measure(scene: &Scene, kp: f64, dt: f64, frames: usize) -> Row {
+    let seconds = frames as f64 * dt;
     let trial = Trial { scene, scheme: TreeScheme::default(), dt, frames };
     let mut excess = Excess::new(scene);
     let (mut max_joint_rate, mut last) = (0.0f64, scene.state.clone());

@@ -35,6 +35,9 @@ const DTS: [f64; 2] = [1.0 / 960.0, 0.1];
 /// How many lengths are tried, in equal ratios.
 const TRIED: usize = 12;
 
+/// The stiffest spring that is measured \[N·m/rad\].
+const STIFFEST: f64 = 1e15;
+
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -62,8 +65,8 @@ pub(super) fn run(args: &StiffnessArgs, terminal: &Terminal) -> Result<(), Error
     let mut scenes = Vec::new();
     for &links in &args.links {
         for text in &args.stiffness {
-            let stiffness = settings::number(text).filter(|k| *k >= 0.0).ok_or_else(|| {
-                Error::setting(format!("--stiffness cannot be \"{text}\""), "give numbers, 0 or more: 1e2,1e4")
+            let stiffness = settings::number(text).filter(|k| (0.0..=STIFFEST).contains(k)).ok_or_else(|| {
+                Error::setting(format!("--stiffness cannot be \"{text}\""), "give numbers from 0 to 1e15: 1e2,1e4")
             })?;
             let name = format!("chain:{links},stiffness={stiffness},damping=0");
             let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;

@@ -1,6 +1,6 @@
 //! Touching the skin by hand: balls under the mouse that poke it, and vertices that are pulled.
 
-use super::{Refused, Stage, Told};
+use super::{Refused, Stage, Told, is_near};
 use supple::Skin;
 use supple::glam::DVec3;
 use supple::skin::{Ball, Grab};
@@ -26,10 +26,6 @@ impl Poke {
         let way = (self.wanted - self.at).clamp_length_max(FASTEST * self.radius * dt);
         Ball { centre: self.at + way, radius: self.radius, velocity: way / dt }
     }
-}
-
-fn is_near(point: DVec3) -> bool {
-    point.is_finite() && point.abs().max_element() <= 1e6
 }
 
 impl Stage {

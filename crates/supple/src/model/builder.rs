@@ -900,19 +900,8 @@ impl Check {
     }
 
     fn material(&mut self, part: &str, material: Material) {
-        let Material { friction, restitution, rolling } = material;
-        let lever = 0.0..=MOST_LENGTH;
-        let good = friction.is_finite() && friction >= 0.0 && (0.0..=1.0).contains(&restitution);
-        let good = good && lever.contains(&rolling);
-        if !good {
-            self.problem(
-                "model/material",
-                part.to_owned(),
-                format!(
-                    "its friction is {friction}, its restitution {restitution}, its rolling resistance {rolling} m"
-                ),
-                "give a friction of 0 or more, a restitution from 0 to 1 and a rolling resistance of 0 m or more",
-            );
+        if let Some((what, remedy)) = material.fault() {
+            self.problem("model/material", part.to_owned(), what, remedy);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Obstacles: what bodies touch and cannot move. They stand where they were built, or move as the input tells.
 
-use super::Shape;
+use super::{MOST_LENGTH, Shape};
 use crate::maths::Pose;
+use crate::settings::plain;
 use glam::DVec3;
 
 /// How a surface rubs and bounces.
@@ -39,6 +40,19 @@ impl Material {
     /// The same with a lever of rolling resistance \[m\].
     pub const fn rolling(self, rolling: f64) -> Material {
         Material { rolling, ..self }
+    }
+
+    /// What is wrong with it, if anything, and the remedy.
+    pub fn fault(&self) -> Option<(String, &'static str)> {
+        let Material { friction, restitution, rolling } = *self;
+        let good = friction.is_finite()
+            && friction >= 0.0
+            && (0.0..=1.0).contains(&restitution)
+            && (0.0..=MOST_LENGTH).contains(&rolling);
+        let [f, e, r] = [friction, restitution, rolling].map(plain);
+        let what = || format!("its friction is {f}, its restitution {e}, its rolling resistance {r} m");
+        let remedy = "give a friction of 0 or more, a restitution from 0 to 1 and a rolling resistance of 0 m or more";
+        (!good).then(|| (what(), remedy))
     }
 
     /// What acts where two materials meet: the geometric mean of friction (one that is 0 wins), the larger restitution, and the
