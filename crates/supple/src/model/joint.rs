@@ -29,7 +29,8 @@
 //! To first order about a closed joint they are the rows above (the three of a weld: the same space).
 
 use super::{BodyId, Limits, Motor, RotationSpring, SlideSpring};
-use crate::maths::rotation::{fast_log, log, log_derivative};
+use crate::maths::block::Block;
+use crate::maths::rotation::{fast_log, log, log_derivative, skew};
 use crate::maths::{Pose, Twist};
 use glam::{DMat3, DQuat, DVec3};
 
@@ -414,6 +415,44 @@ impl Joint {
         rows
     }
 
+    /// How the impulses `Jᵀ y` of these [`rows`](Self::rows) on both sides change as the sides move and turn, world axes: on a by a, on a by b, on b by
+    /// a, on b by b. The two in the middle are each other's transpose.
+    pub(crate) fn impulse_derivative(&self, sides: &Sides, y: &[f64; 6]) -> [Block; 4] {
+        let (a, b) = (sides.a, sides.b);
+        let r_a = a.rotation * self.child_from_joint.translation;
+        let r_b = b.rotation * self.parent_from_joint.translation;
+        let (frame_a, frame_b) = (
+            DMat3::from_quat(a.rotation * self.child_from_joint.rotation),
+            DMat3::from_quat(b.rotation * self.parent_from_joint.rotation),
+        );
+        let held: usize = self.mask.translations();
+        let mut pull = DVec3::ZERO;
+        for (y, k) in y.iter().zip((0..3).filter(|&k| self.mask.holds_translation(k))) {
+            pull += if self.mask.holds_point() { DVec3::AXES[k] } else { frame_b.col(k) } * *y;
+        }
+        let (f, arm) = (skew(pull), skew(r_a));
+        let zero = DMat3::ZERO;
+        let (mut aa, mut ab, mut bb) = (f * arm, zero, -(f * skew(r_b)));
+        let along = if self.mask.holds_point() { zero } else { f };
+        if !self.mask.holds_point() {
+            // Axes that turn with b, at a's point
+            let s = a.translation + r_a - b.translation;
+            (ab, bb) = (-(arm * f), skew(s) * f);
+        }
+        for (&(i, k), y) in rotation_pairs(self.mask.rotation()).iter().zip(&y[held..]) {
+            let (u, w) = (skew(frame_a.col(i)), skew(frame_b.col(k)));
+            aa += w * u * *y;
+            ab -= u * w * *y;
+            bb += u * w * *y;
+        }
+        [
+            Block::from_quarters(zero, zero, zero, aa),
+            Block::from_quarters(zero, -along, zero, ab),
+            Block::from_quarters(zero, zero, along, ab.transpose()),
+            Block::from_quarters(zero, along, -along, bb),
+        ]
+    }
+
     /// How far the joint is from closed, and the rows that lead home from any pose: an error of zero means closed, at half a turn
     /// too. First translations, then rotations.
     pub fn errors(&self, sides: &Sides) -> Errors {
@@ -583,6 +622,7 @@ pub fn swing_twist(relative: DQuat) -> (f64, f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::maths::block::from_twist;
     use crate::maths::rotation::exp;
 
     fn hold(bits: u8) -> Hold {
@@ -692,6 +732,40 @@ mod tests {
                 assert!((row.residual - error.error).abs() < 1e-15, "mask {bits}");
                 assert!((row.a.angular - error.a.angular).length() < 1e-8, "mask {bits}");
                 assert!((row.b.angular - error.b.angular).length() < 1e-8, "mask {bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn derivatives_of_impulses_match_central_differences() {
+        // Multipliers below 2, levers below 1: third derivatives below 10, so 1e-11, and rounding of 1e-16/1e-6.
+        let step = 1e-6;
+        let y: [f64; 6] = std::array::from_fn(|k| (1.7 * k as f64 + 0.4).sin() * 2.0);
+        for bits in 0..64u8 {
+            let hold = hold(bits);
+            let joint = joint(&hold);
+            let (a, b) = opened(&hold, DVec3::new(0.02, -0.03, 0.01), DVec3::new(0.1, -0.2, 0.15));
+            let sides = |a: Pose, b: Pose| Sides { a, a_velocity: Twist::ZERO, b, b_velocity: Twist::ZERO };
+            let impulses = |a: Pose, b: Pose| {
+                let mut sum = [Twist::ZERO; 2];
+                for (row, &y) in joint.rows(&sides(a, b)).iter().zip(&y) {
+                    sum[0] = sum[0] + row.a * y;
+                    sum[1] = sum[1] + row.b * y;
+                }
+                sum.map(from_twist)
+            };
+            let derivative = joint.impulse_derivative(&sides(a, b), &y);
+            for (by, col) in (0..2).flat_map(|by| (0..6).map(move |col| (by, col))) {
+                let at = |by_step: f64| match by {
+                    0 => impulses(moved(a, col, by_step), b),
+                    _ => impulses(a, moved(b, col, by_step)),
+                };
+                let (plus, minus) = (at(step), at(-step));
+                for (on, row) in (0..2).flat_map(|on| (0..6).map(move |row| (on, row))) {
+                    let difference = (plus[on][row] - minus[on][row]) / (2.0 * step);
+                    let exact = derivative[2 * on + by].get(row, col);
+                    assert!((difference - exact).abs() < 1e-8, "mask {bits}: {on} by {by}: {exact}, not {difference}");
+                }
             }
         }
     }

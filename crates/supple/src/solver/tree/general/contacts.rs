@@ -121,6 +121,7 @@ impl GeneralWork {
         }
         let GeneralWork { system, met, push, momenta, second, .. } = self;
         system.assemble_second(part, state, &[], Regular::OfRows);
+        system.unbend();
         momenta.fill([0.0; 6]);
         second.fill(Wrench::ZERO);
         for until in [Until::Settled, Until::Balanced] {
@@ -193,11 +194,13 @@ impl GeneralWork {
         state: &State,
         report: &mut Report,
     ) -> Result<(), Failure> {
-        let GeneralWork { system, poses, momenta, met, push, trial, flesh, momenta_with_flesh, .. } = self;
+        let GeneralWork { system, poses, momenta, met, push, trial, flesh, momenta_with_flesh, along, .. } = self;
         if !part.stops.is_empty() {
             trial.clone_from(state);
         }
-        let mut drift = Drift { part, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks: 0 };
+        let along = *along;
+        let mut drift =
+            Drift { part, along, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks: 0 };
         system.settle(part, state, report, Until::Settled, &mut drift)?;
         for (met, touch) in met.iter_mut().zip(&system.touches) {
             met.impulse = touch.impulse();
@@ -250,6 +253,7 @@ impl GeneralWork {
         }
         each_stop(part, state, |k, stop| system.touches[part.contacts.len() + k].acts |= stop.gap <= REACHED);
         system.start_second();
+        system.unbend();
         let mut velocities = Velocities { part, momenta, second };
         let done = system.settle(part, state, report, Until::Settled, &mut velocities);
         system.end_second();
@@ -279,6 +283,7 @@ impl GeneralWork {
 /// (1) with contacts.
 struct Drift<'a> {
     part: &'a Part<'a>,
+    along: Along,
     state: &'a State,
     poses: &'a mut [Pose],
     momenta: &'a [Vector],
@@ -293,7 +298,7 @@ struct Drift<'a> {
 
 impl Equations for Drift<'_> {
     fn residual(&mut self, system: &mut System) -> Result<f64, Failure> {
-        let Drift { part, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks } = self;
+        let Drift { part, along, state, poses, momenta, met, push, trial, flesh, momenta_with_flesh, looks } = self;
         let h = part.h;
         place(state, &system.v, Some(push), h, poses)?;
         for (k, contact) in part.contacts.iter().enumerate() {
@@ -322,12 +327,16 @@ impl Equations for Drift<'_> {
         }
         *looks += 1;
         let (momenta, unsettled) = with_flesh(part, flesh, (poses, Nodes::Alone), momenta, system, momenta_with_flesh);
-        Ok(system.residual(part, (Middle::Foretold, Along::Start), state, poses, momenta).max(unsettled))
+        let open = system.residual(part, (Middle::Foretold, *along), state, poses, momenta).max(unsettled);
+        if *along == Along::Mean {
+            system.bend(part, Middle::Foretold, poses);
+        }
+        Ok(open)
     }
 
     fn derive(&mut self, system: &mut System) {
-        let Drift { part, state, poses, push, .. } = self;
-        system.set_rows_of_end(part, Along::Start, state, (poses, Some(push)));
+        let Drift { part, along, state, poses, push, .. } = self;
+        system.set_rows_of_end(part, *along, state, (poses, Some(push)));
         for (k, contact) in part.contacts.iter().enumerate() {
             let normal = system.touches[k].normal();
             let row = |i: usize, point: DVec3, round: DVec3, sign: f64| {

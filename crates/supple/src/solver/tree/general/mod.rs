@@ -1,12 +1,14 @@
 //! The step of solver `tree` for whatever is more than a tree: loops, couplings, grips, contacts, hard limits and flesh.
 //!
-//! Joints act by impulses at both ends of the step, so that they are closed at its end and stay closed: the scheme of RATTLE [Andersen 1983]
-//! with implicit forces. With p the momenta, v the velocity with which the bodies drift, J0 and J1 the rows of the joints at both ends:
+//! With p the momenta, v the velocity with which the bodies drift, f the impulses of contacts and hard limits, J0 and J1 the rows of the joints at both ends
+//! and J the rows along which they act:
 //!
 //! ```text
-//! p(v)  = p0 + S(v) + J0ᵀ λ0        q1 = q0 ⊕ h v,   C(q1) = 0                                               (1)
-//! p1    = p(v) + S'(v) + J1ᵀ λ1     J1 v1 = 0                                                                (2)
+//! p(v)  = p0 + S(v) + Jᵀ λ + f            q1 = q0 ⊕ h v,   C(q1) = 0                                         (1)
+//! p1    = p(v) + S'(v) + Jᵀ λ + J1ᵀ μ + f'    J1 v1 = 0                                                      (2)
 //! ```
+//! On a tree J is the mean of J0 and J1, and the same impulse acts in both halves: joints act by the midpoint rule, as where nothing touches, and any tension is
+//! stable. Where joints close loops J is J0 and its impulse acts in (1) alone [RATTLE, Andersen 1983], until tension asks for the mean.
 //! S and S' are the impulses of forces. A force that h resolves acts by half its impulse of the midpoint in each, so that its energy is kept; one
 //! that h does not resolve acts by the backward rule in each, so that it settles, what it holds up is at rest in (1) and in (2), and what follows a moving
 //! target does not lag:
@@ -210,12 +212,15 @@ impl GeneralWork {
             self.recall_touches(part, &state.contacts);
         }
         let middle = if touching { Middle::Foretold } else { Middle::OfDrift };
+        self.along = self.begin_along(model);
         for look in 1..=LOOKS {
             self.first_impulses(part, state);
             self.system.assemble_first(part, middle, state, &self.forces);
             self.begin_flesh(part, state);
+            if self.along == Along::Mean {
+                self.system.begin_mean(model);
+            }
             if touching {
-                self.along = Along::Start;
                 let done = self.drift_touching(part, state, &mut report);
                 if done.is_err() && !state.contacts.is_empty() && self.flesh.is_none() {
                     self.begin_cold(part, state);
@@ -248,6 +253,9 @@ impl GeneralWork {
             (body.position, body.orientation) = (pose.translation, pose.rotation);
         }
         self.system.assemble_second(part, state, &self.forces, Regular::AsBefore);
+        if self.begin_along(model) == Along::Mean && !touching {
+            report.projections += u32::from(self.system.keep_opening(part, &self.start, state));
+        }
         if touching {
             self.velocities_touching(part, state, &mut report)?;
         } else {
@@ -279,6 +287,13 @@ impl GeneralWork {
             None => Ok(report),
             Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
         }
+    }
+
+    /// Where joints act in (1) at first. Rows of loops that say the same twice leave a part of the impulses undetermined; along rows that move with the drift it would be found anew in every
+    /// pass (row of 25 four-bars: 9.8 solves a step in place of 4.8). Flesh acts in (1) alone.
+    fn begin_along(&self, model: &Model) -> Along {
+        let is_tree = model.topology().is_tree() && model.couplings().is_empty();
+        if is_tree && self.flesh.is_none() { Along::Mean } else { Along::Start }
     }
 
     /// Whether limits and motors act at the end of the drift as their tangents in (1) have it. Tangents are taken where
@@ -364,7 +379,6 @@ impl GeneralWork {
     /// Solves (1). Afterwards `poses` are those of the end.
     fn drift(&mut self, part: &Part<'_>, state: &State, report: &mut Report) -> Result<(), Failure> {
         let &Part { model, h, .. } = part;
-        self.along = Along::Start;
         let mut last = self.begin_from_memory(part, state, report)?;
         let mut tense_passes = u32::from(last.is_some());
         if last.is_none() {
@@ -376,7 +390,8 @@ impl GeneralWork {
         for pass in 0..=PASSES {
             // Where v leads, and what is missing in (1)
             place(state, &self.system.v, None, h, &mut self.poses)?;
-            if pass == 1 && self.along == Along::Start && self.flesh.is_none() && self.system.is_tense(part, state) {
+            let is_tense = pass > 0 && self.flesh.is_none() && self.system.is_tense(part, state);
+            if pass == 1 && is_tense && self.along == Along::Start {
                 self.act_along_mean(model);
             }
             let GeneralWork { system, poses, momenta, momenta_with_flesh, flesh, along, .. } = self;
@@ -401,7 +416,7 @@ impl GeneralWork {
                 report.factorisations += 1;
                 self.system.factor(model)?;
                 self.system.correct(part, factors)
-            } else if is_slow || (self.along == Along::Mean && tense_passes < TENSE_PASSES) {
+            } else if is_slow || (is_tense && self.along == Along::Mean && tense_passes < TENSE_PASSES) {
                 is_fresh = true;
                 report.factorisations += 1;
                 // Where bodies are pressed together the symmetric part may have no factors
@@ -463,7 +478,7 @@ impl GeneralWork {
         if self.along == Along::Mean {
             self.system.end_mean(model);
         }
-        self.along = Along::Start;
+        self.along = self.begin_along(model);
         self.system.guess(state);
         if self.flesh.is_some() {
             return Ok(()); // whose stiffness is not yet in the matrix
@@ -473,8 +488,10 @@ impl GeneralWork {
     }
 
     fn act_along_mean(&mut self, model: &Model) {
+        if self.along == Along::Start {
+            self.system.begin_mean(model);
+        }
         self.along = Along::Mean;
-        self.system.begin_mean(model);
     }
 
     /// The rule of the last part.

@@ -149,11 +149,7 @@ impl System {
             }
             // What the last factors did not foresee but lessen by half needs no new ones.
             if pass == 0 || again || told == Told::ByDerivatives || missing > 0.5 * before {
-                self.stiffened.copy_from(&self.matrix);
-                for touch in self.touches.iter().filter(|t| t.acts) {
-                    touch.stiffen(&mut self.stiffened);
-                }
-                self.factor_stiffened(part.model)?;
+                self.stiffen_and_factor(part.model)?;
                 report.factorisations += 1;
             }
             before = if again || told == Told::ByDerivatives { f64::INFINITY } else { missing };
@@ -165,6 +161,7 @@ impl System {
             self.go(1.0);
             self.step.copy_from_slice(&self.x);
             self.matrix.subtract_product(&self.x, &mut self.plain);
+            self.subtract_bent();
             told = Told::ByDerivatives;
         }
         report.iterations += passes + CLOSING;

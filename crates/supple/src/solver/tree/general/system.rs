@@ -301,6 +301,8 @@ pub(super) struct System {
     leaders: Vec<Leader>,
     /// The velocities that grips ask for at the end. What else links ask for is to stay as it is.
     led: Vec<Vector>,
+    /// How fast joints open in (2), by joint: what the midpoint rule leaves of a velocity that would open them alternates from part to part, and no energy is lost by it.
+    opening: Vec<Vector>,
     /// Rows of joints at the start of the drift, both sides of each, where rows move with it.
     rows_of_start: Vec<[Vector; 2]>,
     /// Places of the blocks between the bodies of each pair that forces connect.
@@ -311,8 +313,11 @@ pub(super) struct System {
     middle: Vec<DMat3>,
     /// The same where the drift has come to, as the last residual found it.
     ahead: Vec<DMat3>,
-    /// What the derivative under tension adds to the rotations of each body.
+    /// What the derivative under tension adds to the rotations of each body, and between the rotations of each joint's bodies: its symmetric part.
     turning: Vec<DMat3>,
+    crossing: Vec<DMat3>,
+    /// Whether both are those of the last residual.
+    is_bent: bool,
     /// One over the mass, and the inverse of the inertia in the body's axes, by body.
     pub(super) lightness: Vec<(f64, DMat3)>,
     drifted: Vec<Vector>,
@@ -356,6 +361,8 @@ pub(super) enum Regular {
     AsBefore,
 }
 
+/// How far velocities may open joints within a part, as a share of a lever or an angle.
+const OPENING: f64 = 1e-2;
 /// μ as a share of `J A⁻¹ Jᵀ`.
 const REGULAR: f64 = 1e-12;
 /// Refinements of the linear system (2), at most: a change of velocities by this share is rounding.
@@ -371,12 +378,15 @@ impl System {
             links: Vec::new(),
             leaders: Vec::new(),
             led: Vec::new(),
+            opening: Vec::new(),
             rows_of_start: Vec::new(),
             pairs: Vec::new(),
             v: vec![[0.0; 6]; model.bodies().len()],
             middle: vec![DMat3::ZERO; model.bodies().len()],
             ahead: vec![DMat3::ZERO; model.bodies().len()],
             turning: vec![DMat3::ZERO; model.bodies().len()],
+            crossing: vec![DMat3::ZERO; model.joints().len()],
+            is_bent: false,
             lightness: model.bodies().iter().map(|body| (1.0 / body.mass, body.inertia.inverse())).collect(),
             drifted: Vec::new(),
             x: Vec::new(),
@@ -498,6 +508,8 @@ impl System {
         self.leaders.extend(leaders);
         self.led.clear();
         self.led.resize(self.gripped.len(), [0.0; 6]);
+        self.opening.clear();
+        self.opening.resize(model.joints().len(), [0.0; 6]);
         let mut row = 0;
         for link in self.links.iter_mut().take(model.joints().len()) {
             link.first_row = row;
@@ -561,6 +573,7 @@ impl System {
 
     /// `[A J1ᵀ; J1 −μ]` at the end of the drift, with A = M and what backward forces add. Joints are to stay closed, grips to go on as they drifted.
     pub(super) fn assemble_second(&mut self, part: &Part<'_>, state: &State, forces: &[Kept], regular: Regular) {
+        self.opening.fill([0.0; 6]);
         self.led.clear();
         let grips = self.links.iter().skip(first_grip(part.model));
         self.led.extend(grips.map(|link| times(self.matrix.rows(link.at_a, link.rows), &self.v[link.a])));
@@ -643,11 +656,6 @@ impl System {
 
     pub(super) fn factor(&mut self, model: &Model) -> Result<(), Failure> {
         self.ldl.factor(&self.matrix).map_err(|node| self.failed_at(model, node))
-    }
-
-    /// Factors the matrix with what touches add.
-    pub(super) fn factor_stiffened(&mut self, model: &Model) -> Result<(), Failure> {
-        self.ldl.factor(&self.stiffened).map_err(|node| self.failed_at(model, node))
     }
 
     pub(super) fn failed_at(&self, model: &Model, node: usize) -> Failure {
@@ -743,7 +751,37 @@ impl System {
         }
         let (stay, led) = links.split_at_mut(links.len() - self.led.len());
         stay.fill([0.0; 6]);
+        stay[..self.opening.len()].copy_from_slice(&self.opening);
         led.copy_from_slice(&self.led);
+    }
+
+    /// Joints go on to open in (2) as the midpoint rule has it, at `J1 (2 v − v0)`, unless that is more than [`OPENING`] in the part: then they are to stay
+    /// closed. Returns whether they are.
+    pub(super) fn keep_opening(&mut self, part: &Part<'_>, start: &State, end: &State) -> bool {
+        let &Part { h, reach, .. } = part;
+        let System { opening, links, matrix, v, .. } = self;
+        let rebound = |i: usize| {
+            let (v, s) = (to_twist(&v[i]), &start.bodies[i]);
+            let turned = end.bodies[i].orientation * s.orientation.conjugate();
+            let linear = v.linear * 2.0 - s.velocity.linear;
+            from_twist(Twist::new(linear, turned * (v.angular * 2.0 - s.velocity.angular)))
+        };
+        let mut largest = 0.0f64;
+        for (link, opening) in links.iter().zip(opening.iter_mut()).filter(|(link, _)| !part.is_held(link.a)) {
+            *opening = times(matrix.rows(link.at_a, link.rows), &rebound(link.a));
+            if let Some(b) = link.b {
+                add_scaled(opening, 1.0, &times(matrix.rows(link.at_b, link.rows), &rebound(b)));
+            }
+            for r in 0..link.rows {
+                let size = if link.length > 0.0 { link.length } else { reach };
+                let size = if link.lengths & (1 << r) != 0 { size } else { 1.0 };
+                largest = largest.max(h * opening[r].abs() / size);
+            }
+        }
+        if largest > OPENING {
+            opening.fill([0.0; 6]);
+        }
+        largest > OPENING
     }
 
     /// From here to [`end_second`](Self::end_second) v are the velocities at the end, first those of the drift.
@@ -842,24 +880,83 @@ impl System {
         }
     }
 
+    /// Finds the symmetric part of what turns with the drift that leads to `poses`: impulses of joints, which act [along the mean](Along::Mean) of their rows, and the
+    /// inertia where it is that of the drift.
+    pub(super) fn bend(&mut self, part: &Part<'_>, middle: Middle, poses: &[Pose]) {
+        let &Part { model, h, .. } = part;
+        let System { turning, crossing, links, v, middle: kept, ahead, .. } = self;
+        for (i, turning) in turning.iter_mut().enumerate() {
+            *turning = match middle {
+                Middle::OfDrift => symmetric(spin_derivative(ahead[i], to_twist(&v[i]).angular, h)) - kept[i],
+                Middle::Foretold => DMat3::ZERO,
+            };
+        }
+        for ((link, joint), crossing) in links.iter().zip(model.joints()).zip(crossing) {
+            let [aa, ab, _, bb] = joint.impulse_derivative(&link.sides_at(poses), &link.y).map(|block| turns(&block));
+            turning[link.a] += symmetric(aa) * (0.5 * h);
+            if let Some(b) = link.b {
+                turning[b] += symmetric(bb) * (0.5 * h);
+                *crossing = ab * (0.5 * h);
+            }
+        }
+        self.is_bent = true;
+    }
+
+    /// From now on the matrix is that of rows that do not turn.
+    pub(super) fn unbend(&mut self) {
+        self.is_bent = false;
+    }
+
+    /// The matrix with what [`bend`](Self::bend) found and touches add, and its factors.
+    pub(super) fn stiffen_and_factor(&mut self, model: &Model) -> Result<(), Failure> {
+        loop {
+            self.stiffened.copy_from(&self.matrix);
+            if self.is_bent {
+                for (i, turning) in self.turning.iter().enumerate() {
+                    self.stiffened.add(i, i, &Block::angular(*turning));
+                }
+                for (link, crossing) in self.links.iter().zip(&self.crossing) {
+                    if let Some(b) = link.b {
+                        self.stiffened.add(link.a, b, &Block::angular(*crossing));
+                    }
+                }
+            }
+            for touch in self.touches.iter().filter(|t| t.acts) {
+                touch.stiffen(&mut self.stiffened);
+            }
+            match self.ldl.factor(&self.stiffened) {
+                // Where bodies are pressed together the symmetric part may have no factors.
+                Err(_) if self.is_bent => self.unbend(),
+                done => return done.map_err(|node| self.failed_at(model, node)),
+            }
+        }
+    }
+
+    /// Takes from `plain` what the step `x` brings by what turns.
+    pub(super) fn subtract_bent(&mut self) {
+        if !self.is_bent {
+            return;
+        }
+        let System { turning, crossing, links, plain, x, .. } = self;
+        let angular = |v: &Vector| to_twist(v).angular;
+        let take = |x: &mut Vector, v: DVec3| add_scaled(x, -1.0, &from_twist(Twist::new(DVec3::ZERO, v)));
+        for (i, turning) in turning.iter().enumerate() {
+            take(&mut plain[i], *turning * angular(&x[i]));
+        }
+        for (link, crossing) in links.iter().zip(crossing) {
+            if let Some(b) = link.b {
+                take(&mut plain[link.a], *crossing * angular(&x[b]));
+                take(&mut plain[b], crossing.transpose() * angular(&x[link.a]));
+            }
+        }
+    }
+
     /// One correction of v and y by the symmetric part of the derivative of (1) where joints act [along the mean](Along::Mean) of their rows. Those are close to the rows of the end as
     /// v moves them, which the derivative has, and what tension adds is symmetric but for the moment that turns the body: it converges nearly as fast while bodies turn
     /// little in h, and is half the work. It fails where bodies are pressed together so hard that it is not definite.
     pub(super) fn correct_tense(&mut self, part: &Part<'_>, poses: &[Pose]) -> Result<f64, Failure> {
-        let &Part { model, h, .. } = part;
-        let System { turning, matrix, links, v, middle, ahead, .. } = self;
-        for (i, turning) in turning.iter_mut().enumerate() {
-            *turning = symmetric(spin_derivative(ahead[i], to_twist(&v[i]).angular, h)) - middle[i];
-        }
-        for (link, joint) in links.iter().zip(model.joints()) {
-            // δ(½ r × λ) = ½ [λ][r] δφ
-            let pull = link.pull(matrix) * (0.5 * h);
-            let tension = |i: usize, arm: DVec3| symmetric(skew(pull) * skew(poses[i].rotation * arm));
-            turning[link.a] += tension(link.a, joint.child_from_joint.translation);
-            if let Some(b) = link.b {
-                turning[b] -= tension(b, joint.parent_from_joint.translation);
-            }
-        }
+        let model = part.model;
+        self.bend(part, Middle::OfDrift, poses);
         let done = self.ldl.factor_and_solve(&self.matrix, &self.turning, &mut self.x);
         done.map_err(|node| self.failed_at(model, node))?;
         Ok(self.follow_solution(part))
@@ -882,8 +979,9 @@ impl System {
             let change = spin_derivative(drifted[i], to_twist(&v[i]).angular, h) - middle[i];
             ahead.add(i, i, &Block::from_quarters(DMat3::ZERO, DMat3::ZERO, DMat3::ZERO, change));
         }
+        self.above.copy_lower_from(&self.matrix);
         self.set_rows_of_end(part, along, state, (poses, None));
-        self.lu.factor(&self.ldl, &self.stiffened, &self.matrix).map_err(|node| self.failed_at(model, node))
+        self.lu.factor(&self.ldl, &self.stiffened, &self.above).map_err(|node| self.failed_at(model, node))
     }
 
     /// Sets the rows of links in `stiffened`, which has the blocks of the matrix, to those where the drift v ends, as v moves them; where joints act [along the mean](Along::Mean)
@@ -896,7 +994,7 @@ impl System {
         (poses, push): (&[Pose], Option<&[Vector]>),
     ) {
         let &Part { model, h, .. } = part;
-        let System { stiffened: ahead, matrix, links, leaders, v, .. } = self;
+        let System { stiffened: ahead, above, links, leaders, v, .. } = self;
         // A row of the end as it depends on v: a turn h δw of v turns the end by exp'(h w) h δw.
         let turn = |i: usize| turn_by_drift(&v[i], push.map_or(&[0.0; 6], |push| &push[i]), h);
         let by_drift = |turn: DMat3, row: Twist| from_twist(Twist::new(row.linear, turn.transpose() * row.angular));
@@ -912,14 +1010,18 @@ impl System {
                         }
                     }
                     if along == Along::Mean {
-                        // δ(½ r × λ) = ½ [λ][r] δφ
-                        let pull = link.pull(matrix) * (0.5 * h);
-                        let mut add_tension = |i: usize, r: DVec3, turn: DMat3| {
-                            ahead.add(i, i, &Block::angular(skew(pull) * skew(r) * turn));
+                        let turned = |block: &Block, turn: DMat3| {
+                            let [ll, la, al, aa] = quarters(block).map(|quarter| quarter * (0.5 * h));
+                            Block::from_quarters(ll, la * turn, al, aa * turn)
                         };
-                        add_tension(link.a, sides.a.rotation * joint.child_from_joint.translation, turn_a);
+                        let [aa, ab, ba, bb] = joint.impulse_derivative(&sides, &link.y);
+                        ahead.add(link.a, link.a, &turned(&aa, turn_a));
                         if let (Some(b), Some(turn_b)) = (link.b, turn_b) {
-                            add_tension(b, -(sides.b.rotation * joint.parent_from_joint.translation), turn_b);
+                            ahead.add(b, b, &turned(&bb, turn_b));
+                            let (ab, ba) = (turned(&ab, turn_b), turned(&ba, turn_a).transposed());
+                            let (lower, upper) = if link.a > b { (ab, ba) } else { (ba, ab) };
+                            ahead.add(link.a, b, &lower);
+                            above.add(link.a, b, &upper);
                         }
                     }
                 }
@@ -1099,6 +1201,19 @@ impl Link {
     fn pull(&self, matrix: &Sparse) -> DVec3 {
         to_twist(&transpose_times(matrix.rows(self.at_a, self.rows), &self.y)).linear
     }
+}
+
+/// The quarters of a block of two bodies: linear by linear, linear by angular, angular by linear, angular by angular.
+fn quarters(block: &Block) -> [DMat3; 4] {
+    let at = |row: usize, col: usize| {
+        DMat3::from_cols_array_2d(&std::array::from_fn(|c| std::array::from_fn(|r| block.get(row + r, col + c))))
+    };
+    [at(0, 0), at(0, 3), at(3, 0), at(3, 3)]
+}
+
+/// What a block of two bodies does between their rotations.
+fn turns(block: &Block) -> DMat3 {
+    quarters(block)[3]
 }
 
 fn symmetric(m: DMat3) -> DMat3 {
