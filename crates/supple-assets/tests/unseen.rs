@@ -787,3 +787,134 @@ fn an_animal_without_its_clips_has_the_same_legs() {
     assert_eq!(legs(&still), legs(&whole));
     assert_eq!(legs(&still).len(), 12);
 }
+
+/// A figure whose file holds it in pieces, as the deforming bones of a rig of controls do when they are written alone, and as exporters do that write bones
+/// in one flat list: it is the same as in one piece.
+#[test]
+fn a_skeleton_in_pieces_hangs_together() {
+    const RIGIFY: Words = [
+        "DEF-spine",
+        "DEF-spine.001",
+        "DEF-spine.002",
+        "DEF-spine.004",
+        "DEF-spine.006",
+        "DEF-upper_arm.*",
+        "DEF-forearm.*",
+        "DEF-hand.*",
+        "DEF-thigh.*",
+        "DEF-shin.*",
+        "DEF-foot.*",
+    ];
+    let whole = person(RIGIFY, ["L", "R"], false);
+    let wanted = read(&whole.bones, DMat4::IDENTITY, &[]);
+    assert_eq!(wanted.rig.kind(), Kind::Biped);
+    for flat in [false, true] {
+        let mut pieces = person(RIGIFY, ["L", "R"], false);
+        for (k, bone) in pieces.bones.iter_mut().enumerate() {
+            let limb = pieces.thighs.contains(&k) || bone.name.contains("upper_arm") || k == 4;
+            if flat || limb {
+                bone.parent = None;
+            }
+        }
+        let character = read(&pieces.bones, DMat4::IDENTITY, &[]);
+        let above = |c: &Character| {
+            let name = |k: usize| c.rig.bones[k].name.clone();
+            let mut pairs: Vec<_> =
+                c.rig.bones.iter().map(|bone| (bone.name.clone(), bone.parent.map(name), bone.class)).collect();
+            pairs.sort_by(|a, b| a.0.cmp(&b.0));
+            pairs
+        };
+        assert_eq!(above(&character), above(&wanted), "flat: {flat}");
+        assert_eq!(character.rig.kind(), Kind::Biped);
+        is_sound(&character.measure().unwrap());
+    }
+    // Two that stand side by side in one file are two.
+    let mut two = person(RIGIFY, ["L", "R"], false);
+    let count = two.bones.len();
+    for mut bone in person(RIGIFY, ["L", "R"], false).bones {
+        (bone.from.x, bone.to.x) = (bone.from.x + 3.0, bone.to.x + 3.0);
+        (bone.parent, bone.shared) = (bone.parent.map(|p| p + count), bone.shared.map(|p| p + count));
+        two.bones.push(bone);
+    }
+    let roots = read(&two.bones, DMat4::IDENTITY, &[]).rig.bones.iter().filter(|bone| bone.parent.is_none()).count();
+    assert_eq!(roots, 2);
+}
+
+/// Paws whose toes are called fingers, and palms: the front legs of a cat are legs, and its toes toes.
+#[test]
+fn paws_with_fingers_are_feet() {
+    let mut bones = vec![
+        Made::new("spine", None, [0.0, 0.3, -0.2], [0.0, 0.32, 0.0], 0.07),
+        Made::new("spine.001", Some(0), [0.0, 0.32, 0.0], [0.0, 0.32, 0.2], 0.07),
+        Made::new("neck", Some(1), [0.0, 0.33, 0.2], [0.0, 0.4, 0.27], 0.04),
+        Made::new("neck.001", Some(2), [0.0, 0.4, 0.27], [0.0, 0.45, 0.31], 0.035),
+        Made::new("head", Some(3), [0.0, 0.45, 0.31], [0.0, 0.45, 0.43], 0.045),
+    ];
+    for (z, above, words) in [
+        (0.17, 1, ["upper_arm", "forearm", "hand", "f_index", "f_ring"]),
+        (-0.2, 0, ["thigh", "shin", "foot", "r_palm", "r_palm.001"]),
+    ] {
+        for (x, side) in [(0.05, "L"), (-0.05, "R")] {
+            let at = bones.len();
+            let joints = [[x, 0.29, z], [x, 0.17, z - 0.02], [x, 0.05, z], [x, 0.02, z + 0.02]];
+            for k in 0..3 {
+                let on = if k == 0 { above } else { at + k - 1 };
+                bones.push(Made::new(format!("{}.{side}", words[k]), Some(on), joints[k], joints[k + 1], 0.022));
+            }
+            for (k, aside) in [0.012, -0.012].into_iter().enumerate() {
+                let (from, to) = ([x + aside, 0.02, z + 0.02], [x + aside, 0.015, z + 0.05]);
+                bones.push(Made::new(format!("{}.{side}", words[3 + k]), Some(at + 2), from, to, 0.01));
+            }
+        }
+    }
+    let character = read(&bones, DMat4::IDENTITY, &[]);
+    let class = |name: &str| character.rig.bones.iter().find(|bone| bone.name == name).map(|bone| bone.class);
+    let row = character.measure().unwrap();
+    assert_eq!((row.kind, row.scale), (Kind::Quadruped, 1.0), "{row:?}");
+    assert!(row.hinges_found >= 8, "{row:?}");
+    use Class::*;
+    for (name, wanted) in
+        [("upper_arm.L", Thigh), ("forearm.R", Calf), ("hand.L", Foot), ("f_index.L", Toe), ("r_palm.R", Toe)]
+    {
+        assert_eq!(class(name), Some(wanted), "{name}");
+    }
+    for (name, wanted) in [("neck", Neck), ("neck.001", Neck), ("head", Head)] {
+        assert_eq!(class(name), Some(wanted), "{name}");
+    }
+}
+
+/// A fish has no legs, though its fins reach as low as it does; a beetle has six.
+#[test]
+fn fins_are_no_legs_and_six_legs_are_legs() {
+    let mut fish = vec![
+        Made::new("a", None, [0.0, 0.3, 0.0], [0.0, 0.3, 0.5], 0.2),
+        Made::new("b", Some(0), [0.0, 0.3, 0.0], [0.0, 0.3, -0.5], 0.15),
+        Made::new("c", Some(1), [0.0, 0.3, -0.5], [0.0, 0.3, -0.9], 0.08),
+    ];
+    for x in [1.0, -1.0] {
+        let at = fish.len();
+        fish.push(Made::new("d", Some(0), [0.15 * x, 0.25, 0.2], [0.3 * x, 0.18, 0.15], 0.03));
+        fish.push(Made::new("e", Some(at), [0.3 * x, 0.18, 0.15], [0.5 * x, 0.13, 0.1], 0.02));
+    }
+    let character = read(&fish, DMat4::IDENTITY, &[]);
+    assert_eq!(character.rig.kind(), Kind::Other);
+    let of_leg = |class: Class| matches!(class, Class::Thigh | Class::Calf | Class::Foot);
+    assert!(character.rig.bones.iter().all(|bone| !of_leg(bone.class)));
+    let mut beetle = vec![Made::new("a", None, [0.0, 0.2, -0.3], [0.0, 0.2, 0.3], 0.1)];
+    for z in [0.2, 0.0, -0.2] {
+        for x in [1.0, -1.0] {
+            let at = beetle.len();
+            let joints = [[0.08 * x, 0.2, z], [0.25 * x, 0.32, z], [0.4 * x, 0.1, z], [0.45 * x, 0.01, z]];
+            for k in 0..3 {
+                let above = if k == 0 { 0 } else { at + k - 1 };
+                beetle.push(Made::new(format!("n{}", at + k), Some(above), joints[k], joints[k + 1], 0.02));
+            }
+        }
+    }
+    let character = read(&beetle, DMat4::IDENTITY, &[]);
+    let row = character.measure().unwrap();
+    assert_eq!(row.kind, Kind::Other);
+    let knees = character.rig.bones.iter().filter(|bone| bone.class == Class::Calf && bone.axis().is_some());
+    assert_eq!(knees.count(), 6);
+    assert!(row.asymmetry <= 0.05 && row.sideways <= 5.0 && row.torn <= 0.01, "{row:?}");
+}

@@ -67,6 +67,8 @@ fn same_axis(class: Class) -> f64 {
         _ => 0.866,
     }
 }
+/// What a clip turns by this much about one axis turns all the way round \[rad\].
+const ROUND: f64 = 2.8;
 /// What a clip does beyond the bounds is told from here on \[rad\].
 const TOLD: f64 = 0.05;
 
@@ -222,8 +224,10 @@ fn by_anatomy(
             new(ball(along, towards, radians(half), middle), widest, JointFrom::Name)
         }
         None if seen.largest >= TELLING && seen.second < 0.5 * ONE_AXIS => {
-            let turn = Turn::Hinge { axis: seen.axis, range: Range::new(-MARGIN, MARGIN) };
-            new(turn, [-150.0, 150.0, 0.0], JointFrom::Clips)
+            // What goes all the way round is a wheel, and has no end.
+            let (end, most) = if seen.largest > ROUND { (std::f64::consts::TAU, 360.0) } else { (MARGIN, 150.0) };
+            let turn = Turn::Hinge { axis: seen.axis, range: Range::new(-end, end) };
+            new(turn, [-most, most, 0.0], JointFrom::Clips)
         }
         None if seen.largest >= TELLING => new(ball(along, towards, [0.1; 3], 0.0), UNKNOWN, JointFrom::Clips),
         None => {

@@ -562,7 +562,7 @@ pub(crate) fn make(
     let candidates = candidates(document, meshes, clips, &told)?;
     let size = size(meshes).max(1e-6);
     let known = structure::Known::new(document, meshes, clips, &candidates, &told, size);
-    let Structure { nodes: bone_nodes, parents, bone_of_node } = structure::find(&known, &mut notes);
+    let Structure { nodes: bone_nodes, parents, bone_of_node } = structure::find(known, &mut notes);
     let skinned = meshes.iter().any(|m| document.root().nodes[m.node].skin.is_some());
     report_merged(document, &candidates, &bone_of_node, &bone_nodes, skinned, &mut notes);
     let of_body = structure::body_meshes(document, meshes);
@@ -735,7 +735,7 @@ fn limbs_of_parts(document: &Document, meshes: &[SkinnedMesh]) -> Vec<usize> {
             .filter(|above| root.nodes[node].children.is_empty() && drawn[*above] == 0 && drawn_below(*above) == 1);
         parts[bone.unwrap_or(node)] = true;
     }
-    let carrier = nearest(document, |node| parts[node]);
+    let carrier = nearest(&document.order, &document.parents, |node| parts[node]);
     let (shares, _) = fit::shares(meshes, &vec![true; meshes.len()], parts.len(), |node| carrier[node]);
     let nodes: Vec<usize> = document.order.iter().copied().filter(|node| parts[*node]).collect();
     if nodes.len() > MOST_PARTS {
@@ -766,41 +766,48 @@ fn limbs_of_parts(document: &Document, meshes: &[SkinnedMesh]) -> Vec<usize> {
 }
 
 /// By node: itself or the nearest node above it of which `is` holds.
-fn nearest(document: &Document, is: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
-    let mut found = vec![None; document.parents.len()];
-    for &node in &document.order {
-        found[node] = if is(node) { Some(node) } else { document.parents[node].and_then(|p| found[p]) };
+fn nearest(order: &[usize], parents: &[Option<usize>], is: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
+    let mut found = vec![None; parents.len()];
+    for &node in order {
+        found[node] = if is(node) { Some(node) } else { parents[node].and_then(|p| found[p]) };
     }
     found
 }
 
-/// By node that has no bone above it and several below, such as a root that carries no vertex: the bone below that carries most. It stands
+/// By node that has no bone above it and several below, such as a root that carries no vertex: one of the bones below. It stands
 /// for the node, so that what hangs on the node stays together.
-fn representatives(
-    document: &Document,
-    candidates: &[bool],
-    chosen: &[bool],
-    ancestor: &[Option<usize>],
-    loads: &[fit::Share],
-) -> Vec<Option<usize>> {
-    let mut heaviest: Vec<Option<usize>> = vec![None; chosen.len()];
-    for &node in document.order.iter().rev() {
-        if chosen[node] {
-            heaviest[node] = Some(node);
-        }
+fn representatives(known: &structure::Known<'_>, chosen: &[bool], loads: &[fit::Share]) -> Vec<Option<usize>> {
+    let ancestor = nearest(&known.order, &known.parents, |node| chosen[node]);
+    let mut first: Vec<Option<usize>> = vec![None; chosen.len()];
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); chosen.len()];
+    for &node in known.order.iter().rev() {
+        first[node] = if chosen[node] { Some(node) } else { trunk(known, &below[node], loads) };
         // Only joints of the skeleton tie their branches together; a node above two skeletons does not.
-        if let (Some(bone), Some(parent)) = (heaviest[node], document.parents[node])
+        if let (Some(bone), Some(parent)) = (first[node], known.parents[node])
             && !chosen[parent]
-            && candidates[parent]
+            && known.candidates[parent]
             && ancestor[parent].is_none()
         {
-            let more = |other: usize| loads[bone].volume.abs() > loads[other].volume.abs();
-            if heaviest[parent].is_none_or(more) {
-                heaviest[parent] = Some(bone);
-            }
+            below[parent].push(bone);
         }
     }
-    (0..chosen.len()).map(|n| heaviest[n].filter(|_| !chosen[n])).collect()
+    (0..chosen.len()).map(|n| first[n].filter(|_| !chosen[n])).collect()
+}
+
+/// Of branches the one that carries most, but none of a pair, such as the thighs, while there is another.
+fn trunk(known: &structure::Known<'_>, branches: &[usize], loads: &[fit::Share]) -> Option<usize> {
+    let volume = |node: usize| loads[node].volume.abs();
+    let paired = |node: usize| {
+        let alike = |other: usize| (volume(other) - volume(node)).abs() < 0.1 * volume(node);
+        names::side(&known.document.names[node]) != names::Side::Middle
+            || branches.iter().any(|other| *other != node && alike(*other))
+    };
+    // The first in the file of those that carry as much.
+    branches.iter().copied().max_by(|a, b| {
+        let rank = |node: usize| (!paired(node), volume(node));
+        let ((x, v), (y, w)) = (rank(*a), rank(*b));
+        x.cmp(&y).then(v.total_cmp(&w))
+    })
 }
 
 /// Tells of nodes that are no bodies and were not told of yet, and of bones without length.
@@ -828,72 +835,6 @@ fn report_merged(
             if let Some(child) = root.children.iter().find(begins) {
                 let text = format!("it has no length: \"{}\" begins where it does", document.names[*child]);
                 notes.push(Note { code: "import/zero-length", part, text });
-            }
-        }
-    }
-}
-
-/// Skeletons whose bones are not nodes below each other: bones that stand alone and share vertices of a skin hang together, by the strongest
-/// ties, from the one that is named as a root is, or carries most, outwards. The joint of each is at its own origin.
-fn join_by_skin(
-    document: &Document,
-    shared: &std::collections::BTreeMap<(usize, usize), f64>,
-    bone_nodes: &[usize],
-    shares: &[fit::Share],
-    parents: &mut [Option<usize>],
-    notes: &mut Vec<Note>,
-) {
-    let mut alone: Vec<bool> = parents.iter().map(Option::is_none).collect();
-    for parent in parents.iter().flatten() {
-        alone[*parent] = false;
-    }
-    if alone.iter().filter(|a| **a).count() < 2 {
-        return;
-    }
-    let shared = shared.iter().filter(|((i, j), _)| alone[*i] && alone[*j]).map(|(pair, sum)| (*pair, *sum));
-    let name = |bone: usize| &document.names[bone_nodes[bone]];
-    // Neighbours in the palm share vertices too: bones of one finger hang together, and fingers on the wrist, not on the next one.
-    let tie = |((i, j), sum): ((usize, usize), f64)| match (names::finger(name(i)), names::finger(name(j))) {
-        (Some(a), Some(b)) if a != b => ((i, j), 1e-3 * sum),
-        _ => ((i, j), sum),
-    };
-    let mut pairs: Vec<((usize, usize), f64)> = shared.map(tie).collect();
-    pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    // The strongest ties that close no loop [Kruskal].
-    let mut group: Vec<usize> = (0..parents.len()).collect();
-    let mut ties: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
-    for ((i, j), _) in pairs {
-        let (a, b) = (group[i], group[j]);
-        if a != b {
-            group.iter_mut().filter(|g| **g == b).for_each(|g| *g = a);
-            ties[i].push(j);
-            ties[j].push(i);
-        }
-    }
-    let rank = |bone: usize| {
-        let named = matches!(names::class(name(bone), None), Class::Pelvis | Class::Hand);
-        (named, shares[bone].volume.abs())
-    };
-    let mut reached = vec![false; parents.len()];
-    for start in 0..parents.len() {
-        if reached[start] || ties[start].is_empty() {
-            continue;
-        }
-        let members = (0..parents.len()).filter(|i| group[*i] == group[start]);
-        let root = members.max_by(|a, b| {
-            let ((x, v), (y, w)) = (rank(*a), rank(*b));
-            x.cmp(&y).then(v.total_cmp(&w)).then(b.cmp(a))
-        });
-        let mut queue = std::collections::VecDeque::from([root.unwrap_or(start)]);
-        while let Some(bone) = queue.pop_front() {
-            reached[bone] = true;
-            for &next in ties[bone].iter().filter(|n| !reached[**n]) {
-                parents[next] = Some(bone);
-                let above = name(bone);
-                let text =
-                    format!("its node is not below a bone: it hangs on \"{above}\", with which it shares vertices");
-                notes.push(Note { code: "import/joined-by-skin", part: name(next).clone(), text });
-                queue.push_back(next);
             }
         }
     }

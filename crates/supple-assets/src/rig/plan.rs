@@ -51,6 +51,10 @@ const MIDDLE: f64 = 0.015;
 /// A limb that comes this near to the ground is a leg, and it is at least this long \[of the height\].
 const GROUNDED: f64 = 0.1;
 const LONG: f64 = 0.15;
+/// A limb that names do not call a leg reaches lower than what it is on, by this \[of the height\].
+const CLEAR: f64 = 0.02;
+/// Limbs with fingers that reach the ground are legs where they begin this much further behind the feet's than above them.
+const PAWS: f64 = 1.5;
 /// A bone before a long leg that is smaller than this is no thigh \[of the volume of the next\].
 const HIP: f64 = 0.5;
 /// Fingers of a hand: how far the thumb points away from the others, at least and at most, and those from their mean, at most \[rad\].
@@ -85,13 +89,19 @@ pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
     let (axis, twins) = body.mirror(by_names);
     let mut plan = Plan { kind: Kind::Other, classes, twins, left: by_names, middle: 0.0 };
     let limbs = body.limbs(&plan);
-    let legs: Vec<&Limb> = limbs.iter().filter(|limb| body.is_leg(limb, &plan)).collect();
+    let reach: Vec<&Limb> = limbs.iter().filter(|limb| body.is_leg(limb, &plan)).collect();
+    // Hands on the ground: paws with fingers, where they stand well behind or before the feet.
+    let is_hand = |limb: &Limb| body.has_fingers(limb, &plan);
+    let on_paws = |a: &Limb| reach.iter().any(|b| !is_hand(b) && body.behind(a, b, axis) > PAWS);
+    let legs: Vec<&Limb> = reach.iter().copied().filter(|limb| !is_hand(limb) || on_paws(limb)).collect();
     plan.kind = match legs[..] {
         [_] => Kind::Biped,
-        [a, b] if body.stand_behind_each_other(a, b, axis) => Kind::Quadruped,
+        [a, b] if body.behind(a, b, axis) > 1.0 => Kind::Quadruped,
         // Hands that reach the ground are no feet: the names, or the lower pair, tell.
         [_, _] => Kind::Biped,
-        _ => body.kind_by_names(&plan.classes),
+        // Six and more: an insect, a spider.
+        [_, _, _, ..] => Kind::Other,
+        [] => body.kind_by_names(&plan.classes),
     };
     let named = |limb: &Limb, wanted: [Class; 2]| {
         wanted.iter().all(|class| limb.left.iter().any(|b| plan.classes[*b] == *class))
@@ -99,13 +109,18 @@ pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
     let mut labels: Vec<(usize, Class)> = Vec::new();
     match plan.kind {
         Kind::Quadruped => legs.iter().for_each(|leg| body.label_leg(leg, &mut labels)),
+        Kind::Other if legs.len() > 2 => legs.iter().for_each(|leg| body.label_leg(leg, &mut labels)),
         _ => {
             let leg = legs.iter().copied().min_by(|a, b| body.top(a).total_cmp(&body.top(b)));
             for leg in leg.into_iter().filter(|leg| !named(leg, [Class::Thigh, Class::Calf])) {
                 body.label_leg(leg, &mut labels);
             }
             let is_leg = |limb: &&Limb| leg.is_some_and(|leg| leg.left[0] == limb.left[0]);
-            let arms = limbs.iter().filter(|limb| !is_leg(limb) && body.length(&limb.left) > LONG * body.height);
+            let is_none = |limb: &&Limb| {
+                limb.left.iter().any(|b| matches!(plan.classes[*b], Class::Tail | Class::Thigh)) // a wing, a leg
+            };
+            let arms = limbs.iter().filter(|limb| !is_leg(limb) && !is_none(limb));
+            let arms = arms.filter(|limb| body.length(&limb.left) > LONG * body.height);
             let arm = arms.max_by(|a, b| body.length(&a.left).total_cmp(&body.length(&b.left)));
             if let Some(arm) =
                 arm.filter(|arm| plan.kind == Kind::Biped && !named(arm, [Class::UpperArm, Class::Forearm]))
@@ -119,6 +134,7 @@ pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
             plan.classes[bone] = class;
         }
     }
+    body.label_ends(&mut plan);
     body.label_trunk(&mut plan);
     // Names of sides may be those of who looks at the figure: feet point forward.
     plan.left = axis.map(|axis| body.leftward_by_feet(&plan, axis));
@@ -315,23 +331,72 @@ impl<'a> Body<'a> {
 
     fn is_leg(&self, limb: &Limb, plan: &Plan) -> bool {
         let low = |chain: &[usize]| self.lowest[chain[0]] - self.ground < GROUNDED * self.height;
-        let finger = |c: Class| matches!(c, Class::Metacarpal | Class::FingerBase | Class::Finger);
-        let told = |b: usize| self.parts[b].told.is_some() && plan.classes[b] == Class::Forearm;
-        let arm = limb.left.iter().any(|b| told(*b) || finger(plan.classes[*b]));
+        let is_arm = limb.left.iter().any(|b| self.parts[*b].told.is_some() && plan.classes[*b] == Class::Forearm);
+        let of_leg = |b: &usize| matches!(plan.classes[*b], Class::Thigh | Class::Calf | Class::Foot);
+        // Fins reach no lower than what they are on; what is called a leg may.
+        let own_lowest = |b: usize| self.parts[b].points.iter().map(|p| p.y).fold(f64::INFINITY, f64::min);
+        let trunk = std::iter::successors(self.parts[limb.left[0]].parent, |b| self.parts[*b].parent);
+        let belly = trunk.map(own_lowest).fold(f64::INFINITY, f64::min);
+        let carries = self.lowest[limb.left[0]] < belly - CLEAR * self.height;
         limb.left.len() >= 2
             && low(&limb.left)
             && low(&limb.right)
             && self.length(&limb.left) > LONG * self.height
-            && !arm
+            && !is_arm
+            && (carries || limb.left.iter().any(of_leg))
     }
 
-    /// Whether two pairs of legs begin behind each other rather than above each other.
-    fn stand_behind_each_other(&self, a: &Limb, b: &Limb, axis: Option<DVec3>) -> bool {
+    /// Whether names tell fingers on a limb, and no thigh: the toes of a bird may be called so.
+    fn has_fingers(&self, limb: &Limb, plan: &Plan) -> bool {
+        let finger = |b: &usize| matches!(plan.classes[*b], Class::Metacarpal | Class::FingerBase | Class::Finger);
+        limb.left.iter().any(finger) && !limb.left.iter().any(|b| plan.classes[*b] == Class::Thigh)
+    }
+
+    /// How much further two pairs of legs begin behind each other than above each other.
+    fn behind(&self, a: &Limb, b: &Limb, axis: Option<DVec3>) -> f64 {
         let middle = |limb: &Limb| 0.5 * (self.parts[limb.left[0]].origin + self.parts[limb.right[0]].origin);
         let between = middle(a) - middle(b);
         let level = DVec3::new(between.x, 0.0, between.z);
         let level = axis.map_or(level, |axis| level.reject_from_normalized(axis));
-        level.length() > between.y.abs()
+        level.length() / between.y.abs().max(1e-9 * self.size)
+    }
+
+    /// Toes of paws that names call fingers; of several bones side by side in a hand those of the palm; of a neck all before the head.
+    fn label_ends(&self, plan: &mut Plan) {
+        let hand = |c: Class| matches!(c, Class::Hand | Class::Metacarpal | Class::FingerBase | Class::Finger);
+        let free = |b: usize| self.parts[b].told.is_none();
+        for b in 0..self.parts.len() {
+            let Some(above) = self.parts[b].parent else { continue };
+            let foot = matches!(plan.classes[above], Class::Foot | Class::Toe);
+            if foot && hand(plan.classes[b]) && free(b) {
+                plan.classes[b] = Class::Toe;
+            }
+        }
+        let palms: Vec<usize> = (0..self.parts.len())
+            .filter(|b| {
+                let is_hand = |b: usize| plan.classes[b] == Class::Hand;
+                let beside = |p: usize| self.children[p].iter().filter(|c| is_hand(**c)).count() > 1;
+                is_hand(*b) && free(*b) && self.parts[*b].parent.is_some_and(|p| is_hand(p) && beside(p))
+            })
+            .collect();
+        palms.into_iter().for_each(|b| plan.classes[b] = Class::Metacarpal);
+        for b in (0..self.parts.len()).rev() {
+            let is_neck = names::class(self.parts[b].name, None) == Class::Neck;
+            let head = |c: &usize| plan.classes[*c] == Class::Head || (plan.classes[*c] == Class::Neck);
+            let leads = |b: usize| {
+                let mut below = self.children[b].clone();
+                while let Some(c) = below.pop() {
+                    if plan.classes[c] == Class::Head {
+                        return true;
+                    }
+                    below.extend(self.children[c].iter().copied().filter(|c| head(c)));
+                }
+                false
+            };
+            if is_neck && free(b) && plan.classes[b] == Class::Head && leads(b) {
+                plan.classes[b] = Class::Neck;
+            }
+        }
     }
 
     /// Bipeds and quadrupeds by the thighs that names tell, where no limb reaches the ground.

@@ -27,7 +27,10 @@ const UNITS: [(f64, &str); 8] = [
 pub(crate) fn guess(kind: Kind, classes: &[Class], height: f64, size: f64) -> (f64, Option<Note>) {
     let of_hand = |c: &&Class| matches!(c, Class::Hand | Class::Metacarpal | Class::FingerBase | Class::Finger);
     let is_hand = classes.len() > 2 && 4 * classes.iter().filter(of_hand).count() > 3 * classes.len();
+    // A bird is no person of 3 m.
+    let armless = !classes.is_empty() && !classes.contains(&Class::Forearm);
     let (measured, (low, high)) = match kind {
+        Kind::Biped if armless => (size, OTHER),
         Kind::Biped => (height, BIPED),
         Kind::Quadruped => (height, QUADRUPED),
         Kind::Other if is_hand => (size, HAND),
@@ -39,7 +42,7 @@ pub(crate) fn guess(kind: Kind, classes: &[Class], height: f64, size: f64) -> (f
         return (1.0, None);
     }
     let Some((scale, unit)) = UNITS.into_iter().find(|(scale, _)| fits(*scale)) else { return (1.0, None) };
-    let across = if kind == Kind::Other { "large" } else { "high" };
+    let across = if kind == Kind::Other || (kind == Kind::Biped && armless) { "large" } else { "high" };
     let text = format!(
         "its lengths are not metres: {measured:.4} units {across}, it is read in {unit}, {:.3} m",
         measured * scale
@@ -60,6 +63,9 @@ mod tests {
                 assert_eq!(note.is_some(), unit != 1.0);
             }
         }
+        // A bird of 0.3 m is one; with arms it is a figure in tens of metres.
+        assert_eq!(guess(Kind::Biped, &[Class::Thigh, Class::Calf], 0.3, 1.2).0, 1.0);
+        assert_eq!(guess(Kind::Biped, &[Class::Thigh, Class::Forearm], 0.3, 0.3).0, 10.0);
         // A hand of 19 m is one in centimetres, and what is not known as large as an animal, in any unit.
         let hand = [Class::Hand, Class::FingerBase, Class::Finger];
         assert_eq!(guess(Kind::Other, &hand, 5.0, 19.0).0, 0.01);

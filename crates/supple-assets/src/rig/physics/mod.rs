@@ -51,7 +51,7 @@ pub(super) fn make(document: &Document, meshes: &[SkinnedMesh], clips: &[Clip]) 
         bone_at[*node] = Some(i);
     }
     // A node with motion of its own is no part of one above, and what only the file moves stands still.
-    let owner = nearest(document, |node| physics.nodes[node].motion.is_some());
+    let owner = nearest(&document.order, &document.parents, |node| physics.nodes[node].motion.is_some());
     let bone_of_node: Vec<Option<usize>> = owner.iter().map(|o| o.and_then(|node| bone_at[node])).collect();
 
     physics.moving = bone_of_node.iter().map(Option::is_some).collect();
