@@ -157,6 +157,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ("[bones.knee]\nweight = 1.0\n", "line 4, column 1", "unknown field `weight`"),
         ("[bones.knee]\nmass = \"one\"\n", "line 4, column 8", "invalid type"),
         ("[pose]\nankle = [0.0, 0.0, 1.0]\n", "line 4, column 1", "no bone \"ankle\""),
+        ("[floor]\nheight = 1.0\n", "line 3, column 1", "its height in metres, or false"),
         ("[simulation]\ndt = 0.0\n", "line 4, column 6", "dt is 0.0"),
         ("[simulation]\nsolver = \"forest\"\n", "line 4, column 10", "no solver \"forest\""),
         (

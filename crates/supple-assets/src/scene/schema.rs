@@ -223,7 +223,7 @@ pub enum JointKind {
 
 /// The floor: its height in metres, or none.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the floor is its height in metres, or false")]
 pub(crate) enum FloorEdit {
     /// Its height in metres.
     Height(f64),
