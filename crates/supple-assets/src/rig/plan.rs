@@ -119,7 +119,11 @@ pub(super) fn recognise(parts: &[Part<'_>]) -> Plan {
             let is_none = |limb: &&Limb| {
                 limb.left.iter().any(|b| matches!(plan.classes[*b], Class::Tail | Class::Thigh)) // a wing, a leg
             };
-            let arms = limbs.iter().filter(|limb| !is_leg(limb) && !is_none(limb));
+            // What has wings for arms has no others, unless names tell.
+            let is_wing =
+                |limb: &Limb| limb.left.len() > 1 && limb.left.iter().any(|b| plan.classes[*b] == Class::Tail);
+            let winged = limbs.iter().any(is_wing);
+            let arms = limbs.iter().filter(|limb| !winged && !is_leg(limb) && !is_none(limb));
             let arms = arms.filter(|limb| body.length(&limb.left) > LONG * body.height);
             let arm = arms.max_by(|a, b| body.length(&a.left).total_cmp(&body.length(&b.left)));
             if let Some(arm) =

@@ -363,9 +363,8 @@ fn join_trees(
     notes: &mut Vec<Note>,
 ) {
     let document = known.document;
-    let ancestor = nearest(&known.order, &known.parents, |node| chosen[node]);
-    let branch = super::representatives(known, chosen, loads);
-    let body: Vec<Option<usize>> = (0..chosen.len()).map(|node| ancestor[node].or(branch[node])).collect();
+    // Controls that carry nothing tie nothing together here: what is left over they do, later.
+    let body = nearest(&known.order, &known.parents, |node| chosen[node]);
     // By body the first one of its piece; bodies come with those above first.
     let mut piece = vec![usize::MAX; chosen.len()];
     let bodies: Vec<usize> = known.order.iter().copied().filter(|n| chosen[*n]).collect();
