@@ -25,12 +25,12 @@ pub(crate) struct AssemblyArgs {
 
 /// A scene with its settings.
 #[derive(Clone, Copy, Debug)]
-struct Case {
-    scene: &'static str,
-    settings: Settings,
+pub(super) struct Case {
+    pub(super) scene: &'static str,
+    pub(super) settings: Settings,
     task: Task,
-    outer: u32,
-    inner: u32,
+    pub(super) outer: u32,
+    pub(super) inner: u32,
     /// \[m, rad\]
     tolerance: f64,
     /// On an SGI O2 \[ms\]: what the paper gives, or at most gives.
@@ -40,7 +40,7 @@ struct Case {
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Settings {
+pub(super) enum Settings {
     /// Biconjugate gradients, rotations cut body by body, iterations as in the paper.
     Printed,
     /// The same with conjugate gradients in the sense of least squares.
@@ -61,7 +61,7 @@ enum Task {
     Frame,
 }
 
-const CASES: [Case; 12] = [
+pub(super) const CASES: [Case; 12] = [
     like(Settings::Printed, published("crowd_of_two", Task::Assemble, (6, 30), Some(1000.0))),
     like(Settings::Thorough, published("crowd_of_two", Task::Assemble, (6, 758), None)),
     published("crowd_of_two", Task::Assemble, (6, 30), Some(1000.0)),
@@ -93,26 +93,26 @@ const FRAMES: usize = 120;
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     scene: &'static str,
     settings: Settings,
     task: Task,
-    bodies: usize,
+    pub(super) bodies: usize,
     /// Scalar constraints of joints.
-    rows: usize,
+    pub(super) rows: usize,
     /// Linearisations at most.
     outer: u32,
     /// Iterations in each at most.
     inner: u32,
     /// Those done, in the mean over frames.
-    outer_done: f64,
+    pub(super) outer_done: f64,
     inner_done: f64,
     /// The shortest of all repetitions; of frames the mean.
-    ms: f64,
+    pub(super) ms: f64,
     /// \[m, rad\]
-    error_before: f64,
-    error_after: f64,
-    published_ms: Option<f64>,
+    pub(super) error_before: f64,
+    pub(super) error_after: f64,
+    pub(super) published_ms: Option<f64>,
     /// Published over measured.
     ratio_to_published: Option<f64>,
 }
@@ -135,7 +135,7 @@ struct Taken {
     after: f64,
 }
 
-fn measure(case: &Case) -> Result<Row, Error> {
+pub(super) fn measure(case: &Case) -> Result<Row, Error> {
     let scene = Scene::parse(case.scene).map_err(|e| Error::scene(&e, case.scene))?;
     let scheme = match scene.input.solver {
         Solver::Assembly(own) => own.scheme,

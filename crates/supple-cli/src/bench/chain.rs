@@ -42,7 +42,7 @@ const SLOPE_RANGE: std::ops::RangeInclusive<u32> = 100..=100_000;
 /// The ways a chain is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Variant {
+pub(super) enum Variant {
     /// The published step on one thread.
     Plain,
     /// What a user gets who sets nothing.
@@ -88,11 +88,11 @@ struct Document {
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     scene: String,
-    links: u32,
-    variant: Variant,
-    us_per_step: f64,
+    pub(super) links: u32,
+    pub(super) variant: Variant,
+    pub(super) us_per_step: f64,
     us_per_link: f64,
     /// Over the run \[m\].
     max_joint_gap: f64,
@@ -100,7 +100,7 @@ struct Row {
     gap_per_link: f64,
     /// Share of the scalar peak that the step reaches; null where its operations are not counted.
     peak_share: Option<f64>,
-    published_ms: Option<f64>,
+    pub(super) published_ms: Option<f64>,
     /// Published over measured.
     ratio_to_published: Option<f64>,
     /// Steps that were timed.
@@ -123,14 +123,10 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
     let mut rows = Vec::new();
     let bar = terminal.progress((args.links.len() * Variant::ALL.len()) as u64, "runs");
     for &links in &args.links {
-        let name = format!("chain:{links},stiffness=10,damping=0.01");
         bar.set_message(format!("{} links", grouped(links as usize)));
         bar.tick();
-        let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
-        for variant in Variant::ALL {
-            rows.push(measure(&scene, links, variant, steps, peak_gflops)?);
-            bar.inc(1);
-        }
+        rows.extend(of_links(links, steps, peak_gflops)?);
+        bar.inc(Variant::ALL.len() as u64);
     }
     bar.finish_and_clear();
 
@@ -140,6 +136,13 @@ pub(super) fn run(args: &ChainArgs, terminal: &Terminal) -> Result<(), Error> {
         output::write_text(path, &chart(&document.rows)?)?;
     }
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
+}
+
+/// A chain of so many links, in both ways.
+pub(super) fn of_links(links: u32, steps: usize, peak_gflops: f64) -> Result<Vec<Row>, Error> {
+    let name = format!("chain:{links},stiffness=10,damping=0.01");
+    let scene = Scene::parse(&name).map_err(|e| Error::scene(&e, &name))?;
+    Variant::ALL.into_iter().map(|variant| measure(&scene, links, variant, steps, peak_gflops)).collect()
 }
 
 fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize, peak_gflops: f64) -> Result<Row, Error> {
@@ -163,7 +166,7 @@ fn measure(scene: &Scene, links: u32, variant: Variant, steps: usize, peak_gflop
 }
 
 /// The slope of log time over log links, by least squares.
-fn slope_of(rows: &[Row], variant: Variant) -> Option<f64> {
+pub(super) fn slope_of(rows: &[Row], variant: Variant) -> Option<f64> {
     let wanted = |row: &&Row| row.variant == variant && SLOPE_RANGE.contains(&row.links);
     slope(rows.iter().filter(wanted).map(|row| (f64::from(row.links), row.us_per_step)))
 }
@@ -211,7 +214,7 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
 }
 
 /// The paper's figure 4 with our curves.
-fn chart(rows: &[Row]) -> Result<String, Error> {
+pub(super) fn chart(rows: &[Row]) -> Result<String, Error> {
     let mut series: Vec<Series> = Variant::ALL
         .into_iter()
         .map(|variant| Series {

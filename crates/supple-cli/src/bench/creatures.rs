@@ -22,22 +22,22 @@ pub(crate) struct CreatureArgs {
 }
 
 /// A character as published: name, step of explicit runs \[s\], milliseconds a step under joint control and under Cartesian control.
-struct Published {
-    name: &'static str,
-    dt: f64,
-    joint_ms: f64,
-    cartesian_ms: f64,
+pub(super) struct Published {
+    pub(super) name: &'static str,
+    pub(super) dt: f64,
+    pub(super) joint_ms: f64,
+    pub(super) cartesian_ms: f64,
     /// The take that is measured under Cartesian control: a jump of the worm and of the fish, a push of the finger, as published.
-    take: &'static str,
+    pub(super) take: &'static str,
 }
 
-const TABLE: [Published; 3] = [
+pub(super) const TABLE: [Published; 3] = [
     Published { name: "worm", dt: 1e-3, joint_ms: 1.60, cartesian_ms: 2.86, take: "jump2" },
     Published { name: "fish", dt: 1e-3, joint_ms: 1.48, cartesian_ms: 2.44, take: "escape" },
     Published { name: "finger", dt: 0.5e-3, joint_ms: 0.629, cartesian_ms: 2.10, take: "push" },
 ];
 
-const EXPLICIT_STEPS: usize = 300;
+pub(super) const EXPLICIT_STEPS: usize = 300;
 const IMPLICIT_STEPS: usize = 60;
 const FRAME: f64 = 1.0 / 60.0;
 /// How much finer the cages are by which the growth of time is told.
@@ -45,19 +45,19 @@ const FINE: [f64; 3] = [1.0, 1.5, 2.0];
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     scene: String,
     control: &'static str,
     integrator: &'static str,
     dt: f64,
     elements: usize,
-    ms_per_step: f64,
+    pub(super) ms_per_step: f64,
     /// Newton steps of flesh, mean; null for explicit steps.
     newton_mean: Option<f64>,
     /// Share of steps whose flesh was solved to its tolerance; null for explicit steps.
     converged: Option<f64>,
     /// Mean share of elements outside the range of the material.
-    largely_deformed_ratio: f64,
+    pub(super) largely_deformed_ratio: f64,
     /// Time with all elements diagonalised to that with those outside the range only; null for implicit steps.
     speedup: Option<f64>,
     published_ms: Option<f64>,
@@ -67,10 +67,10 @@ struct Row {
 
 /// Time of an explicit step against the share of largely deformed elements.
 #[derive(Debug, Serialize)]
-struct Point {
-    ratio: f64,
-    selective_ms: f64,
-    full_ms: f64,
+pub(super) struct Point {
+    pub(super) ratio: f64,
+    pub(super) selective_ms: f64,
+    pub(super) full_ms: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -91,7 +91,6 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
     let scene = open(name)?;
     let bar = terminal.progress(4 + FINE.len() as u64, "runs");
     let mut rows = Vec::new();
-    let explicit = |diagonalize: Diagonalize| Solver::Reduced(Reduced { diagonalize, ..Reduced::default() });
     let full = measure(&scene, explicit(Diagonalize::Always), published.dt, EXPLICIT_STEPS)?;
     bar.inc(1);
     let selective = measure(&scene, explicit(Diagonalize::Selective), published.dt, EXPLICIT_STEPS)?;
@@ -124,13 +123,18 @@ pub(super) fn run(name: &str, args: &CreatureArgs, terminal: &Terminal) -> Resul
     let figure = curve(&scene)?;
     let document = Document { bench: published.name, machine: Machine::here(), rows, slope: slope(points), figure };
     for path in files.ending("svg") {
-        output::write_text(path, &chart(&document)?)?;
+        output::write_text(path, &chart(document.bench, &document.figure)?)?;
     }
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
+/// Explicit steps.
+pub(super) fn explicit(diagonalize: Diagonalize) -> Solver {
+    Solver::Reduced(Reduced { diagonalize, ..Reduced::default() })
+}
+
 /// A directed scene with the motion of its joints as keyframes in place of goals.
-fn by_joints(scene: &Scene, solver: Solver, dt: f64) -> Result<Scene, Error> {
+pub(super) fn by_joints(scene: &Scene, solver: Solver, dt: f64) -> Result<Scene, Error> {
     let model = &scene.model;
     let mut input = Input { dt, solver, ..scene.input.clone() };
     let (mut state, mut work, mut keyframes) = (scene.state.clone(), Work::new(model), Keyframes::new());
@@ -147,7 +151,7 @@ fn by_joints(scene: &Scene, solver: Solver, dt: f64) -> Result<Scene, Error> {
     Ok(Scene::from_parts(&scene.name, model.clone(), scene.state.clone(), input))
 }
 
-fn measure(scene: &Scene, solver: Solver, dt: f64, steps: usize) -> Result<Row, Error> {
+pub(super) fn measure(scene: &Scene, solver: Solver, dt: f64, steps: usize) -> Result<Row, Error> {
     let input = Input { dt, solver, ..scene.input.clone() };
     let timing = Case { scene, input: input.clone(), steps }.time()?;
     // What the steps report is the same in every run: once more, to count.
@@ -181,7 +185,7 @@ fn measure(scene: &Scene, solver: Solver, dt: f64, steps: usize) -> Result<Row, 
 }
 
 /// Explicit steps from states in which more and more of the flesh is blown up.
-fn curve(scene: &Scene) -> Result<Vec<Point>, Error> {
+pub(super) fn curve(scene: &Scene) -> Result<Vec<Point>, Error> {
     let model = &scene.model;
     let Some(flesh) = model.flesh() else { return Ok(Vec::new()) };
     let axis = |x: f64| flesh.start.iter().map(|p| p.x).fold(x, if x > 0.0 { f64::min } else { f64::max });
@@ -221,19 +225,19 @@ fn curve(scene: &Scene) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-fn chart(document: &Document) -> Result<String, Error> {
+pub(super) fn chart(name: &str, measured: &[Point]) -> Result<String, Error> {
     let line = |label: &str, colour: RGBColor, time: fn(&Point) -> f64| Series {
         label: label.into(),
         colour,
         kind: SeriesKind::Line,
         weight: 1,
-        points: document.figure.iter().map(|p| (p.ratio, time(p))).collect(),
+        points: measured.iter().map(|p| (p.ratio, time(p))).collect(),
     };
     let series = [
         line("selective", RGBColor(0, 114, 178), |p| p.selective_ms),
         line("full", RGBColor(213, 94, 0), |p| p.full_ms),
     ];
-    let title = format!("{}: an explicit step, largely deformed elements diagonalised or all", document.bench);
+    let title = format!("{}: an explicit step, largely deformed elements diagonalised or all", name);
     output::time_chart(Captions { title: &title, x: "share of largely deformed elements", y: "ms per step" }, &series)
 }
 

@@ -23,12 +23,12 @@ pub(crate) struct HandArgs {
 }
 
 /// Articulated dynamics of the hand, µs per frame [Hernández 2011, §6].
-const PUBLISHED_US: f64 = 360.0;
+pub(super) const PUBLISHED_US: f64 = 360.0;
 
 /// The ways the hand is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Variant {
+pub(super) enum Variant {
     /// One hand with springs, limits and tracking, moving, by the published step.
     Full,
     /// The same hand by the step that a user gets who sets nothing.
@@ -59,15 +59,15 @@ impl Variant {
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     scene: String,
     variant: Variant,
     /// How many hands.
     hands: usize,
-    bodies: usize,
-    joints: usize,
+    pub(super) bodies: usize,
+    pub(super) joints: usize,
     /// Per hand.
-    us_per_step: f64,
+    pub(super) us_per_step: f64,
     /// Over the run \[m\].
     max_joint_gap: f64,
     limits_active_max: u32,
@@ -93,7 +93,7 @@ pub(super) fn run(args: &HandArgs, terminal: &Terminal) -> Result<(), Error> {
 }
 
 /// One hand.
-fn alone(scene: &Scene, variant: Variant, steps: usize) -> Result<Row, Error> {
+pub(super) fn alone(scene: &Scene, variant: Variant, steps: usize) -> Result<Row, Error> {
     let input = Input { solver: solver(variant.scheme()), ..scene.input.clone() };
     let timing = Case { scene, input, steps }.time()?;
     Ok(row(scene, variant, 1, timing))

@@ -9,8 +9,11 @@ mod drag;
 mod flesh;
 mod hand;
 mod loops;
+mod papers;
+mod papers_page;
 mod peak;
 mod processor;
+mod rest;
 mod retarget;
 mod rigs;
 mod servo;
@@ -80,6 +83,10 @@ enum Name {
     Skin(skin::SkinArgs),
     /// Error of the condensed skeleton against the coupled solution, by refinements [Galoppo 2007, §5.1]
     Condensation(skin::SkinArgs),
+    /// Every table row and figure of the five papers, published and measured
+    Papers(papers::PapersArgs),
+    /// What lies still: how fast it creeps and turns, by step
+    Rest(rest::RestArgs),
     /// Tubes in soft skin by stiffness, friction, bones and moving constraints [Galoppo 2007, fig. 6]
     Tubes(skin::SkinArgs),
     /// Recorded motions on the figures of a folder: feet that stand
@@ -93,7 +100,9 @@ enum Name {
 }
 
 /// The benches for the list, as in their help.
-const NAMES: [(&str, &str); 21] = [
+const NAMES: [(&str, &str); 23] = [
+    ("papers", "every table row and figure of the five papers, published and measured"),
+    ("rest", "what lies still: how fast it creeps and turns, by step"),
     ("chain", "time per step against the number of links [Hernández 2011, fig. 4]"),
     ("hand", "time per step of a tracked hand [Hernández 2011, §6]"),
     ("trees", "time per step of trees and a star, all joints at once and joint by joint [Bender 2006, §5]"),
@@ -144,6 +153,8 @@ pub(crate) fn run(args: &BenchArgs, terminal: &Terminal) -> Result<(), Error> {
         Some(Name::Flesh(args)) => flesh::run(args, terminal),
         Some(Name::Skin(args)) => skin::run(args, terminal),
         Some(Name::Condensation(args)) => skin::run_condensation(args, terminal),
+        Some(Name::Papers(args)) => papers::run(args, terminal),
+        Some(Name::Rest(args)) => rest::run(args, terminal),
         Some(Name::Tubes(args)) => skin::run_tubes(args, terminal),
         Some(Name::Retarget(args)) => retarget::run(args, terminal),
         Some(Name::Rigs(args)) => rigs::run(args, terminal),
@@ -179,7 +190,7 @@ struct Destination {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Write a file, by its ending: .json (the document), .svg (chain, trees, worm, fish, finger: the figure), .html (whip: the page); may be given again
+    /// Write a file, by its ending: .json (the document), .svg (chain, trees, worm, fish, finger: the figure), .html (papers, whip: the page); may be given again
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 }

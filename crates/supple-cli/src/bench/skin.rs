@@ -2,7 +2,7 @@
 
 use super::{Destination, Document, Machine, slope};
 use crate::error::Error;
-use crate::output;
+use crate::output::{self, Outputs};
 use crate::table::{Align, Table, figure, grouped};
 use crate::terminal::Terminal;
 use clap::Args;
@@ -21,10 +21,10 @@ pub(crate) struct SkinArgs {
 }
 
 /// A row of table 1: milliseconds a frame without and with contact.
-struct Published {
-    scene: &'static str,
-    ms: Option<f64>,
-    contact_ms: Option<f64>,
+pub(super) struct Published {
+    pub(super) scene: &'static str,
+    pub(super) ms: Option<f64>,
+    pub(super) contact_ms: Option<f64>,
     /// Steps that are measured: until well after the first contact.
     steps: usize,
 }
@@ -33,7 +33,7 @@ const fn row(scene: &'static str, ms: f64, contact_ms: f64, steps: usize) -> Pub
     Published { scene, ms: Some(ms), contact_ms: Some(contact_ms), steps }
 }
 
-const TABLE: [Published; 7] = [
+pub(super) const TABLE: [Published; 7] = [
     row("deer:1748", 74.8, 123.8, 100),
     row("deer:2755", 114.1, 160.4, 100),
     row("deer:8408", 310.0, 449.7, 100),
@@ -48,42 +48,42 @@ const RUNS: usize = 3;
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     scene: String,
-    nodes: usize,
-    bones: usize,
-    max_contacts: u32,
+    pub(super) nodes: usize,
+    pub(super) bones: usize,
+    pub(super) max_contacts: u32,
     refinements: u32,
     /// Mean milliseconds of a step by what is done: matrices and forces; bones; skin; search; answer.
-    setup_ms: f64,
-    bones_ms: f64,
-    skin_ms: f64,
-    detection_ms: f64,
-    response_ms: f64,
+    pub(super) setup_ms: f64,
+    pub(super) bones_ms: f64,
+    pub(super) skin_ms: f64,
+    pub(super) detection_ms: f64,
+    pub(super) response_ms: f64,
     /// Mean milliseconds of steps in which nothing touches; of a fall from 3 m above where there are none.
-    total_ms: Option<f64>,
+    pub(super) total_ms: Option<f64>,
     /// Mean milliseconds of steps in which something touches; null when there are none.
-    total_contact_ms: Option<f64>,
+    pub(super) total_contact_ms: Option<f64>,
     published_ms: Option<f64>,
     published_contact_ms: Option<f64>,
 }
 
 /// Time of the answer against the number of contacts, all else kept.
 #[derive(Debug, Serialize)]
-struct Answer {
+pub(super) struct Answer {
     /// `published` or `default`.
-    response: &'static str,
-    contacts: u32,
+    pub(super) response: &'static str,
+    pub(super) contacts: u32,
     detection_ms: f64,
-    response_ms: f64,
+    pub(super) response_ms: f64,
     total_ms: f64,
 }
 
 /// The skin's matrix solved in two ways on 2,755 nodes.
 #[derive(Debug, Serialize)]
-struct Equations {
-    factored_ms: f64,
-    gradients_ms: f64,
+pub(super) struct Equations {
+    pub(super) factored_ms: f64,
+    pub(super) gradients_ms: f64,
     gradient_iterations: usize,
 }
 
@@ -153,7 +153,7 @@ fn mean(times: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-fn measure(published: &Published, settings: SkinSettings) -> Result<Row, Error> {
+pub(super) fn measure(published: &Published, settings: SkinSettings) -> Result<Row, Error> {
     let scene = open(published.scene)?;
     let times = play(&scene, &scene.state, settings, published.steps)?;
     // the first step also makes matrices that are kept
@@ -186,7 +186,7 @@ fn measure(published: &Published, settings: SkinSettings) -> Result<Row, Error> 
 }
 
 /// The deer of 2,755 nodes in one pose, weightless, beside as many small balls each time: more and more of them press on a vertex each.
-fn contacts() -> Result<Vec<Answer>, Error> {
+pub(super) fn contacts() -> Result<Vec<Answer>, Error> {
     const COUNTS: [usize; 8] = [1, 2, 5, 10, 20, 41, 80, 160];
     let scene = open("deer:2755,bird=0,animated=0")?;
     let Some(skin) = scene.model.skin() else { return Ok(Vec::new()) };
@@ -237,7 +237,7 @@ fn normals(places: &[DVec3], triangles: &[[u32; 3]]) -> Vec<DVec3> {
     normals.iter().map(|n| n.normalize_or(DVec3::Y)).collect()
 }
 
-fn equations() -> Result<Equations, Error> {
+pub(super) fn equations() -> Result<Equations, Error> {
     let scene = open("deer:2755")?;
     let (mut times, mut iterations) = ([0.0; 2], 0);
     for (k, equations) in [SkinEquations::Factored, SkinEquations::ConjugateGradients].into_iter().enumerate() {
@@ -365,12 +365,12 @@ fn print(document: &Skins, terminal: &Terminal) -> Result<(), Error> {
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Condensed {
+pub(super) struct Condensed {
     scene: String,
     dt: f64,
     bones: usize,
     /// Of the condensed matrix of the bones, spectral norm.
-    matrix_error: f64,
+    pub(super) matrix_error: f64,
     /// Of the bones' velocities with 0 to 3 refinements, norm of the energy of motion.
     error_0: f64,
     error_1: f64,
@@ -397,6 +397,12 @@ const CONDENSED: [(&str, f64, Option<Expected>); 6] = [
 /// Measures the error of condensation.
 pub(super) fn run_condensation(args: &SkinArgs, terminal: &Terminal) -> Result<(), Error> {
     let files = args.destination.files(&["json"])?;
+    let document = Document { bench: "condensation", machine: Machine::here(), rows: condensed()? };
+    deliver_condensed(args, &document, &files, terminal)
+}
+
+/// Measures the errors.
+pub(super) fn condensed() -> Result<Vec<Condensed>, Error> {
     let mut rows = Vec::new();
     for (name, dt, expected) in CONDENSED {
         let scene = open(name)?;
@@ -418,8 +424,16 @@ pub(super) fn run_condensation(args: &SkinArgs, terminal: &Terminal) -> Result<(
             expected_error_0: expected.map(|e| e.1),
         });
     }
-    let document = Document { bench: "condensation", machine: Machine::here(), rows };
-    args.destination.deliver(&document, &files, terminal, || {
+    Ok(rows)
+}
+
+fn deliver_condensed(
+    args: &SkinArgs,
+    document: &Document<Condensed>,
+    files: &Outputs,
+    terminal: &Terminal,
+) -> Result<(), Error> {
+    args.destination.deliver(document, files, terminal, || {
         let mut table = Table::new([
             ("scene", Align::Left),
             ("dt [s]", Align::Right),
@@ -450,20 +464,20 @@ pub(super) fn run_condensation(args: &SkinArgs, terminal: &Terminal) -> Result<(
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Tubes {
+pub(super) struct Tubes {
     scene: String,
     varied: &'static str,
     steps: usize,
     max_contacts: u32,
     /// Largest displacement of the skin \[m\].
-    max_displacement: f64,
+    pub(super) max_displacement: f64,
     /// Deepest vertex left inside anything \[m\].
-    max_penetration: f64,
+    pub(super) max_penetration: f64,
     max_joint_gap: f64,
     /// Fastest vertex at the end against its bones \[m/s\].
     rest_speed: f64,
     unconverged: u32,
-    ms_per_step: f64,
+    pub(super) ms_per_step: f64,
 }
 
 const TUBES: [(&str, &str); 13] = [
@@ -522,7 +536,7 @@ pub(super) fn run_tubes(args: &SkinArgs, terminal: &Terminal) -> Result<(), Erro
     })
 }
 
-fn one_tube(name: &str, varied: &'static str) -> Result<Tubes, Error> {
+pub(super) fn one_tube(name: &str, varied: &'static str) -> Result<Tubes, Error> {
     let scene = open(name)?;
     let steps = 180;
     let (mut state, mut input, mut work) = (scene.state.clone(), scene.input.clone(), Work::new(&scene.model));

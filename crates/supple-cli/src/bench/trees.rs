@@ -32,9 +32,9 @@ pub(crate) struct TreesArgs {
 }
 
 /// Length of a step \[s\].
-const DT: f64 = 1.0 / 30.0;
+pub(super) const DT: f64 = 1.0 / 30.0;
 /// How far a joint may be open \[m\], and how fast it may open \[m/s\].
-const TOLERANCES: [f64; 3] = [1e-2, 1e-4, 1e-6];
+pub(super) const TOLERANCES: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Table 3: with the system \[ms\], by tolerance.
 const PUBLISHED_SYSTEM: [(&str, [f64; 3]); 4] = [
     ("tree:31", [3.23, 3.54, 3.79]),
@@ -50,9 +50,10 @@ const PUBLISHED_JOINT_BY_JOINT: [(&str, [f64; 3]); 4] = [
     ("tree:255", [15.86, 246.71, 703.48]),
 ];
 /// How many times faster the system is, as the text says it.
-const PUBLISHED_RATIOS: [(&str, f64, f64); 2] = [("tree:127", 1e-6, 11.0), ("star:127", 1e-4, 80.0)];
+pub(super) const PUBLISHED_RATIOS: [(&str, f64, f64); 2] = [("tree:127", 1e-6, 11.0), ("star:127", 1e-4, 80.0)];
 
-const VARIANTS: [(&str, Variant); 2] = [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
+pub(super) const VARIANTS: [(&str, Variant); 2] =
+    [("system", Variant::System), ("joint_by_joint", Variant::JointByJoint)];
 
 #[derive(Debug, Serialize)]
 struct Document {
@@ -66,20 +67,20 @@ struct Document {
 
 /// The keys are a promise: add, do not rename.
 #[derive(Debug, Serialize)]
-struct Row {
-    scene: String,
+pub(super) struct Row {
+    pub(super) scene: String,
     bodies: usize,
-    joints: usize,
+    pub(super) joints: usize,
     /// \[m\], and \[m/s\] for velocities.
-    tolerance: f64,
-    variant: &'static str,
-    ms_per_step: f64,
+    pub(super) tolerance: f64,
+    pub(super) variant: &'static str,
+    pub(super) ms_per_step: f64,
     /// Corrections of positions in a step: systems solved, or rounds.
-    iterations_jc_mean: f64,
+    pub(super) iterations_jc_mean: f64,
     iterations_jc_max: u32,
     /// Of velocities.
-    iterations_vc_mean: f64,
-    published_ms: Option<f64>,
+    pub(super) iterations_vc_mean: f64,
+    pub(super) published_ms: Option<f64>,
     /// Over the run \[m\].
     max_joint_gap: f64,
     /// Steps that were timed.
@@ -90,11 +91,11 @@ struct Row {
 
 /// How many times faster the system is than joint by joint.
 #[derive(Debug, Serialize)]
-struct Ratio {
-    scene: String,
-    tolerance: f64,
-    ratio: f64,
-    published_ratio: Option<f64>,
+pub(super) struct Ratio {
+    pub(super) scene: String,
+    pub(super) tolerance: f64,
+    pub(super) ratio: f64,
+    pub(super) published_ratio: Option<f64>,
 }
 
 /// Measures, writes, prints.
@@ -129,7 +130,7 @@ pub(super) fn run(args: &TreesArgs, terminal: &Terminal) -> Result<(), Error> {
     args.destination.deliver(&document, &files, terminal, || print(&document, terminal))
 }
 
-fn measure(
+pub(super) fn measure(
     scene: &Scene,
     tolerance: f64,
     (name, variant): (&'static str, Variant),
@@ -172,7 +173,7 @@ fn slope_of(rows: &[Row]) -> Option<f64> {
     slope(trees.map(|r| (r.bodies as f64, r.ms_per_step)))
 }
 
-fn ratios(rows: &[Row]) -> Vec<Ratio> {
+pub(super) fn ratios(rows: &[Row]) -> Vec<Ratio> {
     let system = rows.iter().filter(|r| r.variant == "system");
     let of = |row: &Row| {
         let other =
@@ -236,7 +237,7 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
 }
 
 /// The paper's figure 8: the time of each step over the run, of the tree of 127, or of the first scene without it; at the finest tolerance.
-fn chart(rows: &[Row]) -> Result<String, Error> {
+pub(super) fn chart(rows: &[Row]) -> Result<String, Error> {
     let finest = TOLERANCES[TOLERANCES.len() - 1];
     let scene = rows.iter().find(|r| r.scene == "tree:127").or(rows.first()).map_or("", |r| &r.scene);
     let series: Vec<Series> = rows

@@ -72,7 +72,7 @@ fn percent(share: f64) -> String {
     if share.abs() < 10.0 { format!("{:.2} %", 100.0 * share) } else { small(share) }
 }
 
-const STYLE: &str = "
+pub(super) const STYLE: &str = "
 :root { color-scheme: light dark; --text: #1b1f24; --page: #ffffff; --faint: #5c6570; --line: #d5dae0 }
 @media (prefers-color-scheme: dark) { :root { --text: #e8ebee; --page: #14171a; --faint: #9aa4ae; --line: #343b42 } }
 body { margin: 2rem auto; max-width: 96rem; padding: 0 1.25rem; background: var(--page); color: var(--text);
@@ -221,7 +221,7 @@ fn write_cell(html: &mut String, measure: &Measure, scale: Scale, row: &Row) {
     let _ = write!(html, "<td class=\"{class}\" style=\"--a:{alpha:.2}\" title=\"{title}\">{shown}</td>");
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -30,16 +30,25 @@ impl Picture {
 
 /// Writes a picture.
 pub(super) fn write_png(path: &Path, picture: &Picture) -> Result<(), Error> {
-    crate::output::write(path, |out| {
-        let mut encoder = png::Encoder::new(out, picture.width as u32, picture.height as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
-        encoder.set_compression(png::Compression::Balanced);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(picture.pixels.as_flattened())?;
-        Ok(writer.finish()?)
-    })
+    crate::output::write(path, |out| encode(out, picture))
+}
+
+/// The bytes of a picture's file.
+pub(super) fn png(picture: &Picture) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes, picture).map_err(|e| Error::failed("cli/output", format!("cannot draw a picture: {e}")))?;
+    Ok(bytes)
+}
+
+fn encode(out: impl io::Write, picture: &Picture) -> io::Result<()> {
+    let mut encoder = png::Encoder::new(out, picture.width as u32, picture.height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
+    encoder.set_compression(png::Compression::Balanced);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(picture.pixels.as_flattened())?;
+    Ok(writer.finish()?)
 }
 
 /// An animation that is being written.

@@ -162,16 +162,7 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     bar.tick();
     match kind {
         Kind::Picture => files::write_png(&args.output, &shot.picture(&poses[0], width))?,
-        Kind::Strip(count) => {
-            let mut strip = Picture::plain(width, height, args.background.gap());
-            for (k, poses) in poses.iter().enumerate() {
-                // Each ends where its share of the width does: no pixel is left over.
-                let edge = |k: usize| k * (width + GAP) / count;
-                strip.paste(&shot.picture(poses, edge(k + 1) - GAP - edge(k)), edge(k));
-                bar.inc(1);
-            }
-            files::write_png(&args.output, &strip)?;
-        }
+        Kind::Strip(_) => files::write_png(&args.output, &shot.strip(&poses, width, || bar.inc(1)))?,
         Kind::Animation { fps } => {
             let chosen = poses.len().div_ceil(8).min(PALETTE_FRAMES);
             let some: Vec<Picture> =
@@ -225,6 +216,23 @@ pub(crate) fn run(args: &RenderArgs, terminal: &Terminal) -> Result<(), Error> {
     Ok(())
 }
 
+/// A scene at these times side by side, as the bytes of a PNG: for pages.
+pub(crate) fn film(
+    scene: Scene,
+    times: &[f64],
+    [width, height]: [usize; 2],
+    camera: &str,
+    terminal: &Terminal,
+) -> Result<Vec<u8>, Error> {
+    let input = scene.input.clone();
+    let source = Source::Run(scene, Box::new(input));
+    let poses = source.poses(times, terminal)?;
+    let panel = (width - GAP * (times.len() - 1)) / times.len();
+    let (model, camera) = (&source.scene().model, Camera::parse(camera)?);
+    let shot = Shot::new(model, Dress::default(), &poses, &[Layer::Mesh], camera, Background::Light, [panel, height])?;
+    files::png(&shot.strip(&poses, width, || {}))
+}
+
 impl Kind {
     fn name(self) -> &'static str {
         match self {
@@ -266,7 +274,8 @@ impl RenderArgs {
             }
             None => Dress::default(),
         };
-        let scene = self.states.put(opened.scene)?;
+        let mut scene = self.states.put(opened.scene)?;
+        scene.state = crate::scenes::start(&scene, terminal)?;
         let input = self.run.input(&scene)?;
         Ok((Source::Run(scene, Box::new(input)), dress))
     }
@@ -471,6 +480,18 @@ impl Shot {
         let paints = paints.chain(flesh.iter().flat_map(Soft::paints)).chain(dress.paints()).collect();
         let model = model.clone();
         Ok(Shot { figures, casters, flesh, dress, model, paints, camera, balls, place, origin, background, height })
+    }
+
+    /// Moments side by side; calls `drawn` after each.
+    fn strip(&self, poses: &[Posture], width: usize, drawn: impl Fn()) -> Picture {
+        let mut strip = Picture::plain(width, self.height, self.background.gap());
+        for (k, posture) in poses.iter().enumerate() {
+            // Each ends where its share of the width does: no pixel is left over.
+            let edge = |k: usize| k * (width + GAP) / poses.len();
+            strip.paste(&self.picture(posture, edge(k + 1) - GAP - edge(k)), edge(k));
+            drawn();
+        }
+        strip
     }
 
     /// The bodies in these poses.
