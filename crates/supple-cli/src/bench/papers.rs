@@ -334,7 +334,7 @@ fn galoppo(book: &mut Book<'_>) -> Result<(), Error> {
                 ("answer to contacts", setup_2 + bones_2 + soft_2, row.response_ms),
             ];
             let mut put = |what: &str, published: f64, measured: Option<f64>, unit| {
-                let item = (&"table 1"[..], format!("{scene}: {what}"));
+                let item = ("table 1", format!("{scene}: {what}"));
                 book.row(item, (Some(published), measured), unit, ("supple bench skin", faithful));
             };
             if faithful == AsPublished {
