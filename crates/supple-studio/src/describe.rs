@@ -197,7 +197,7 @@ impl FileLine {
     fn of(character: &Character, fingerprint: u64, first: usize) -> FileLine {
         let name = character.source().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let carried_by = character.carriers().iter().map(|bone| bone.map(|bone| first + bone)).collect();
-        FileLine { key: format!("{fingerprint:016x}"), name, carried_by }
+        FileLine { key: format!("{fingerprint:016x}"), name, scale: character.scale(), carried_by }
     }
 }
 
@@ -254,6 +254,8 @@ struct FileLine {
     /// It is at `/file/KEY/NAME`, what it names beside it.
     key: String,
     name: String,
+    /// Metres in a unit of length of the file.
+    scale: f64,
     /// By node of the file: the body that carries it.
     carried_by: Vec<Option<usize>>,
 }

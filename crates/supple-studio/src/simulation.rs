@@ -723,15 +723,14 @@ impl Simulation {
         }
     }
 
-    /// Says once what speaks against trusting the run.
+    /// Says once what speaks against trusting the run. What is only less exact than usual stands in the status.
     fn tell_quality(&mut self) {
-        let quality = self.stage.quality();
-        if let Some(reason) = quality.reasons.into_iter().find(|reason| self.stage.told.insert(reason.about)) {
-            let words = match quality.grade {
-                Grade::Failed => "What you see is not to be trusted",
-                _ => "What you see is not quite exact",
-            };
-            self.tell("warning", format!("{words}: {}.", reason.text));
+        let reasons = self.stage.quality().reasons.into_iter();
+        let new: Vec<_> = reasons.filter(|reason| self.stage.told.insert(reason.about)).collect();
+        match new.iter().find(|reason| reason.grade == Grade::Failed) {
+            Some(reason) => self.tell("warning", format!("Do not trust what you see: {}.", reason.text)),
+            None if !new.is_empty() => self.publish_status(),
+            None => {}
         }
     }
 

@@ -27,6 +27,9 @@ struct Row {
     character: String,
     /// From the call of the page until the first picture with all that there is to draw is there.
     first_picture_ms: f64,
+    /// What the browser's processes took until then, all threads together, a few pictures more included; null where the
+    /// system does not say.
+    first_picture_processor_ms: Option<f64>,
     /// Time of the page's script in a picture, telling the graphics card included: the median of those of two seconds.
     frame_ms: f64,
     /// Of a picture, shadows included.
@@ -67,13 +70,15 @@ pub(super) fn run(args: &StudioArgs, terminal: &Terminal) -> Result<(), Error> {
     bar.finish_and_clear();
     let document = Document { bench: "studio", machine: Machine::here(), rows };
     args.destination.deliver(&document, &files, terminal, || {
-        let columns = ["character", "first picture [ms]", "script [ms]", "draw calls", "controls"];
+        let columns =
+            ["character", "first picture [ms]", "of the processor [ms]", "script [ms]", "draw calls", "controls"];
         let mut table =
             Table::new(columns.map(|name| (name, if name == "character" { Align::Left } else { Align::Right })));
         for row in &document.rows {
             table.row([
                 row.character.clone(),
                 figure(row.first_picture_ms),
+                row.first_picture_processor_ms.map_or_else(|| "?".to_owned(), figure),
                 figure(row.frame_ms),
                 row.draw_calls.to_string(),
                 row.panel_controls.to_string(),

@@ -3,6 +3,8 @@
 import * as THREE from "three";
 import type { GLTF } from "three/addons/loaders/GLTFLoader.js";
 import { toCreasedNormals } from "three/addons/utils/BufferGeometryUtils.js";
+import { clone } from "three/addons/utils/SkeletonUtils.js";
+import { matrixOf } from "./figure";
 import type { FileMessage, Frame3, Prop, SceneMessage, SkinMessage } from "./protocol";
 
 /** Edges of plain meshes are sharp from this angle on [rad]. */
@@ -29,22 +31,22 @@ export class Character {
   private lit: number | null = null;
 
   private constructor(
-    message: SceneMessage,
+    fromRest: THREE.Matrix4[],
+    /** Where its file lies in the world while all bodies are at rest, and how large. */
+    private readonly place: THREE.Matrix4,
     /** Whether materials and geometries are its own: those of a file are kept for the next scene of it. */
     private readonly owns: boolean,
-    /** Where the origin of its file lies. */
-    origin: Frame3 = { position: [0, 0, 0], rotation: [0, 0, 0, 1] },
   ) {
-    const one = new THREE.Vector3(1, 1, 1);
-    const matrix = (at: Frame3) => new THREE.Matrix4().compose(new THREE.Vector3(...at.position), new THREE.Quaternion(...at.rotation), one);
-    const place = matrix(origin);
-    this.fromRest = message.bodies.map(({ rest }) => matrix(rest).invert().multiply(place));
-    this.moved = message.bodies.map(() => new THREE.Matrix4());
+    this.fromRest = fromRest;
+    this.moved = fromRest.map(() => new THREE.Matrix4());
+    // What no body carries stays there.
+    place.decompose(this.group.position, this.group.quaternion, this.group.scale);
   }
 
   /** The character of a file. */
   static async ofFile(message: SceneMessage, file: FileMessage, gltf: GLTF, origin?: Frame3): Promise<Character> {
-    const character = new Character(message, false, origin);
+    const place = matrixOf(origin ?? { position: [0, 0, 0], rotation: [0, 0, 0, 1] }).scale(new THREE.Vector3().setScalar(file.scale));
+    const character = new Character(restOf(message, place), place, false);
     const scene = gltf.scene;
     scene.updateMatrixWorld(true);
     const nodes = await Promise.all(file.carried_by.map((body, node) => (body === null ? null : gltf.parser.getDependency("node", node))));
@@ -64,13 +66,14 @@ export class Character {
   static async ofProp(message: SceneMessage, { body, file, centre, scale }: Prop, gltf: GLTF): Promise<Character> {
     const prop = await Character.ofFile(message, file, gltf);
     const [x, y, z] = centre;
-    prop.fromRest[body] = new THREE.Matrix4().makeScale(...scale).multiply(new THREE.Matrix4().makeTranslation(-x, -y, -z));
+    prop.fromRest[body] = new THREE.Matrix4().makeScale(...scale).multiply(new THREE.Matrix4().makeTranslation(-x, -y, -z)).multiply(prop.place);
     return prop;
   }
 
   /** Meshes without a file of their own: each vertex goes with its four bodies, by weight. */
   static ofMeshes(message: SceneMessage): Character {
-    const character = new Character(message, true);
+    const place = new THREE.Matrix4();
+    const character = new Character(restOf(message, place), place, true);
     const bones = message.bodies.map(() => new THREE.Bone());
     bones.forEach((bone, body) => {
       bone.matrixWorld.copy(character.fromRest[body]!).invert();
@@ -86,6 +89,26 @@ export class Character {
     }
     if (character.meshes.length > 0) character.group.add(...bones);
     return character;
+  }
+
+  /** The same meshes once more, all in one material and without a shadow. */
+  copy(material: THREE.Material, renderOrder: number): Character {
+    const copy = new Character(this.fromRest, this.place, false);
+    const copied = new Map<THREE.Object3D, THREE.Object3D>();
+    const pair = (one: THREE.Object3D, other: THREE.Object3D) => {
+      copied.set(one, other);
+      one.children.forEach((child, k) => pair(child, other.children[k]!));
+    };
+    const all = clone(this.group);
+    pair(this.group, all);
+    copy.group.add(...all.children);
+    for (const { glow } of this.glows) copied.get(glow)?.removeFromParent();
+    for (const { object, body, rest } of this.carried) copy.carried.push({ object: copied.get(object)!, body, rest });
+    for (const mesh of this.meshes.map((mesh) => copied.get(mesh) as THREE.Mesh)) {
+      Object.assign(mesh, { material, castShadow: false, receiveShadow: false, renderOrder, raycast: () => {} });
+      copy.meshes.push(mesh);
+    }
+    return copy;
   }
 
   get present(): boolean {
@@ -195,7 +218,7 @@ export class Character {
   /** Does something with every node where it is at rest, and puts all back. */
   private atRest<T>(done: () => T): T {
     const now = this.carried.map(({ object }) => object.matrixWorld.clone());
-    for (const { object, rest } of this.carried) object.matrixWorld.copy(rest);
+    for (const { object, rest } of this.carried) object.matrixWorld.multiplyMatrices(this.place, rest);
     const result = done();
     this.carried.forEach(({ object }, k) => object.matrixWorld.copy(now[k]!));
     this.group.updateMatrixWorld(true);
@@ -212,6 +235,11 @@ export class Character {
       return places;
     });
   }
+}
+
+/** By body: what leads from a file that lies at `place` while all is at rest to the body. */
+function restOf(message: SceneMessage, place: THREE.Matrix4): THREE.Matrix4[] {
+  return message.bodies.map(({ rest }) => matrixOf(rest).invert().multiply(place));
 }
 
 function geometryOf({ vertices, triangles, bodies, weights }: SkinMessage): THREE.BufferGeometry {

@@ -164,7 +164,7 @@ export class Direct {
     element<HTMLButtonElement>("remove-goals").disabled = own.length === 0;
     this.showLevels(body, own);
     this.showJoint(body);
-    element("goal-bone").textContent = body === null ? "Choose a bone to ask something of it." : (this.scene?.bodies[body]?.name ?? "");
+    element("goal-bone").textContent = body === null ? "Choose a bone to set goals for it." : (this.scene?.bodies[body]?.name ?? "");
   }
 
   /** A level for each thing that is asked of the bone. */
@@ -275,7 +275,7 @@ export class Direct {
     // What is left of rounding is nothing.
     element("root-value").textContent = root < 1e-9 * Math.max(this.scale, 1) ? "0 N, 0 N·m" : figure(root, "N or N·m");
     element("pull-value").textContent = `${figure(pull.force, "N", 2)}, ${figure(pull.torque, "N·m", 2)}`;
-    element("actuators").textContent = `${actuators} actuators${limited > 0 ? `, ${limited} at their bound` : ""}`;
+    element("actuators").textContent = `${actuators} actuators${limited > 0 ? `, ${limited} at their limit` : ""}`;
   }
 
   private addKey(): void {
@@ -309,7 +309,7 @@ export class Direct {
       const button = list.children[k] as HTMLButtonElement;
       button.dataset.key = String(time);
       button.style.left = share(time);
-      button.title = `Keyframe at ${time.toFixed(2)} s: go there. Delete removes it.`;
+      button.title = `Keyframe at ${time.toFixed(2)} s. Click to go there, Delete to remove it.`;
       button.setAttribute("aria-label", `Keyframe at ${time.toFixed(2)} s`);
       button.setAttribute("aria-pressed", String(time === this.key));
     });

@@ -191,6 +191,23 @@ export class Figure {
     return this.boxOf(body, (body) => this.worldOf(body));
   }
 
+  /** The box around each shape of the character where it is now, about its middle: a share of its size. */
+  coresNow(share: number): THREE.Box3[] {
+    const cores: THREE.Box3[] = [];
+    const [local, middle, size] = [new THREE.Matrix4(), new THREE.Vector3(), new THREE.Vector3()];
+    for (const { mesh, parts } of this.solids) {
+      mesh.geometry.computeBoundingBox();
+      for (const part of parts) {
+        if (part.body >= this.message.bodies.length - this.message.thing_bodies) continue;
+        local.fromArray(part.local).premultiply(this.worldOf(part.body));
+        const box = mesh.geometry.boundingBox!.clone().applyMatrix4(local);
+        box.getCenter(middle);
+        cores.push(box.setFromCenterAndSize(middle, box.getSize(size).multiplyScalar(share)));
+      }
+    }
+    return cores;
+  }
+
   private boxOf(body: number | null, worldOf: (body: number) => THREE.Matrix4): THREE.Box3 {
     const box = new THREE.Box3();
     const one = new THREE.Box3();

@@ -33,8 +33,8 @@ const TOURS: { name: string; scene: string; says: string; tasks: Task[] }[] = [
     tasks: [
       { text: "Drag a limb of the robot with the mouse.", done: ({ frame }) => frame()?.drags.some(({ puller }) => puller === 1) ?? false },
       { text: "Let go, and press Space: time stops.", done: ({ status, frame }) => status()?.playing === false && (frame()?.step ?? 0) > 0 },
-      { text: "Drag the slider at the bottom back: every moment is kept.", done: ({ frame }) => (frame()?.step ?? 0) + 5 < (frame()?.end ?? 0) },
-      { text: "Pull a limb now: another take begins here.", done: ({ status }) => (status()?.takes.filter(Boolean).length ?? 0) > 1 },
+      { text: "Drag the slider at the bottom to the left: every moment is kept.", done: ({ frame }) => (frame()?.step ?? 0) + 5 < (frame()?.end ?? 0) },
+      { text: "Pull a limb now: another take starts here.", done: ({ status }) => (status()?.takes.filter(Boolean).length ?? 0) > 1 },
     ],
   },
   {
@@ -42,7 +42,7 @@ const TOURS: { name: string; scene: string; says: string; tasks: Task[] }[] = [
     scene: "robot",
     says: "A ragdoll, and back again",
     tasks: [
-      { text: "Press L: it lets go of itself.", done: ({ status }) => status()?.tones.bodies.every((s) => s === "loose") ?? false },
+      { text: "Press L: the robot goes loose and falls.", done: ({ status }) => status()?.tones.bodies.every((s) => s === "loose") ?? false },
       { text: "Press L again: it is carried back.", done: ({ status }) => status()?.tones.bodies.every((s) => s !== "loose") ?? false },
       { text: "Press F: the camera frames it.", done: () => framed },
       { text: "Undo with Ctrl+Z.", done: ({ status }) => Boolean(status()?.redo) },
@@ -54,9 +54,9 @@ const TOURS: { name: string; scene: string; says: string; tasks: Task[] }[] = [
     says: "Stairs, a cannon, a take to keep",
     tasks: [
       { text: "Open Things in the panel and click Stairs.", done: ({ scene }) => scene()?.things.some(({ kind }) => kind === "stairs") ?? false },
-      { text: "Press J, then click on the robot: the cannon throws a ball there.", done: ({ scene, status }) => (scene()?.things.length ?? 0) > 1 && (status()?.takes.filter(Boolean).length ?? 0) > 1 },
+      { text: "Press J, then click on the robot: the cannon throws a ball at it.", done: ({ scene, status }) => (scene()?.things.length ?? 0) > 1 && (status()?.takes.filter(Boolean).length ?? 0) > 1 },
       { text: "Press J again to put the cannon away.", done: () => document.getElementById("cannon")!.getAttribute("aria-pressed") === "false" },
-      { text: "Click Save takes: all of it is in one file.", done: ({ status }) => status()?.unsaved === false },
+      { text: "Click Save takes: everything goes into one file.", done: ({ status }) => status()?.unsaved === false },
     ],
   },
 ];
@@ -66,6 +66,8 @@ const element = <T extends HTMLElement>(id: string) => document.getElementById(i
 
 export class Gallery {
   private shownScenes = 0;
+  /** The scene behind the start page, by its number; null: it is not known yet. */
+  private behind: number | null = null;
   /** The run waits behind the start page. */
   private waits = false;
   private recents: Start["recent"] = [];
@@ -102,14 +104,18 @@ export class Gallery {
     if (!on && this.waits) this.events.send({ type: "play" });
     this.waits = false;
     element("gallery-button").setAttribute("aria-expanded", String(on));
+    this.behind = on ? (this.events.scene()?.generation ?? null) : null;
     if (on) {
       this.setScene();
       element("gallery").focus();
     }
   }
 
-  /** The scenes are known from the first scene message on. */
+  /** The scenes are known from the first scene message on. Whatever is opened after that, a file that was dropped too, is what one wants to see. */
   setScene(): void {
+    const generation = this.events.scene()?.generation ?? null;
+    if (!element("gallery").hidden && this.behind !== null && generation !== this.behind) this.show(false);
+    this.behind = generation;
     const all = this.events.scene()?.scenes ?? [];
     const place = ({ name }: { name: string }) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
     const scenes = all.slice().sort((a, b) => place(a) - place(b));
@@ -117,8 +123,8 @@ export class Gallery {
     this.shownScenes = scenes.length;
     element("gallery-scenes").replaceChildren(
       ...scenes.map(({ name, summary }) => {
-        // Where it comes from is for the papers' readers: docs/papers.md.
-        const made = card(name.replaceAll("_", " "), summary.replace(/ *\[[^\]]*\]/g, ""), () => this.open(name));
+        // Where it comes from is for the papers' readers (docs/papers.md), and parameters stand beside the scene.
+        const made = card(name.replaceAll("_", " "), summary.replace(/ *\[[^\]]*\]/g, "").replace(/; \w+=.*$/, ""), () => this.open(name));
         const picture = document.createElement("div");
         picture.className = "moving";
         for (const [theme, end] of [["light", ""], ["dark", "-dark"]]) {

@@ -194,6 +194,7 @@ export class Gizmos {
       this.dots.push(dot);
       this.group.add(dot);
     }
+    const before = JSON.stringify(this.dots.map(({ visible, position, scale }) => [visible, position, scale.x]));
     this.dots.forEach((dot, k) => {
       const handle = this.handles[k];
       dot.visible = handle !== undefined;
@@ -202,7 +203,7 @@ export class Gizmos {
       dot.scale.setScalar(0.008 * this.stage.camera.position.distanceTo(dot.position));
       (dot.material as THREE.MeshBasicMaterial).color.set(handle.name === "width" || handle.name === "length" ? SHAPE : LIMIT);
     });
-    this.stage.touch();
+    if (JSON.stringify(this.dots.map(({ visible, position, scale }) => [visible, position, scale.x])) !== before) this.stage.touch();
   }
 
   private screen(place: THREE.Vector3): [number, number] {

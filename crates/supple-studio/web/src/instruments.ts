@@ -33,11 +33,11 @@ interface Fallback {
   words(count: string): string;
 }
 const FALLBACKS: Fallback[] = [
-  { count: (f) => f.turning, words: (n) => `Divided ${n} because a body turned far: usual in fast motion.` },
-  { count: (f) => f.fallbacks, words: (n) => `Halved ${n}: a part did not converge or gained energy, and was done again in two.` },
-  { count: (f) => f.backward, words: (n) => `Backward rule ${n}: a part in which fast motion is damped.` },
-  { count: (f) => f.projections, words: (n) => `Projected ${n}: velocities that would have opened a joint; energy was only removed.` },
-  { count: (f) => f.resorts, words: (n) => `Last resort ${n}: went on with the energy held down. Take a shorter step or softer joints.` },
+  { count: (f) => f.turning, words: (n) => `Divided ${n} because a body turned far: normal in fast motion.` },
+  { count: (f) => f.fallbacks, words: (n) => `Halved ${n}: a substep did not converge or gained energy, and was redone in two halves.` },
+  { count: (f) => f.backward, words: (n) => `Backward rule ${n}: fast motion is damped in such a substep.` },
+  { count: (f) => f.projections, words: (n) => `Projected ${n}: velocities that would have opened a joint were corrected, which only removes energy.` },
+  { count: (f) => f.resorts, words: (n) => `Last resort ${n}: it went on with its energy held down. Use a shorter step or softer joints.` },
 ];
 
 const element = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
@@ -99,7 +99,7 @@ export class Instruments {
   choose(body: number | null, joint: number | null): void {
     this.chosen = joint;
     for (const what of ["angle", "torque"]) {
-      const words = body === null ? `Choose a body to plot its joint’s ${what}` : "No joint holds this body";
+      const words = body === null ? `Choose a bone to plot its joint’s ${what}` : "No joint holds this bone";
       element(`${what}-plot`).parentElement!.querySelector("p")!.textContent = words;
     }
     this.showJoints();

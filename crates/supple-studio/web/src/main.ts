@@ -125,14 +125,14 @@ const link: Link = new Link({
   },
   error: (message) => panel.notify(message.message, "error"),
   connected(yes) {
-    if (!yes && !offline) panel.notify("The connection to supple is lost. The page looks for it again every second.", "error");
+    if (!yes && !offline) panel.notify("The connection to supple is lost. The page tries again every second.", "error");
     if (yes && offline) panel.notify("Connected again.", "info");
     offline = !yes;
   },
   locked(why) {
     const note = document.getElementById("locked") as HTMLElement;
     note.hidden = why === null;
-    note.textContent = why === null ? "" : `supple does not let this page in: ${why}.`;
+    note.textContent = why === null ? "" : `supple refused this page: ${why}.`;
   },
 });
 
@@ -204,6 +204,7 @@ const timeline: Timeline = new Timeline(stage, {
   notify: (text, level) => panel.notify(text, level),
   frame: () => latest,
   chosen: () => panel.chosen,
+  drawn: () => (character?.present && !soft ? [character, ...guests] : []),
 });
 
 // Before the camera and the pulls, so that a handle takes the mouse first.
@@ -234,6 +235,17 @@ const sheet: Sheet = new Sheet(stage, {
     figure.move(poses ? { ...latest, poses } : latest);
     for (const drawn of [character, ...guests]) drawn?.move(figure.worlds);
   },
+  boxOf(rows) {
+    const box = new THREE.Box3();
+    if (!figure || !latest) return box;
+    for (const poses of rows) {
+      figure.move({ ...latest, poses });
+      box.union(figure.boxNow(null));
+    }
+    figure.move(latest);
+    return box;
+  },
+  marks: () => [timeline.group, pins.group, gizmos.group, marks.points, cones.group, ...(lines ? [lines.group] : []), ...(overlay ? [overlay.group] : [])],
 });
 
 const gallery: Gallery = new Gallery({
@@ -307,7 +319,7 @@ document.addEventListener("keydown", (event) => {
 
 /** Takes a tool for the skin. */
 function take(tool: Tool): void {
-  if (tool !== "pull" && !scene?.skin) return panel.notify("This scene has no soft skin: tube, snake, deer and soft_hand have.", "info");
+  if (tool !== "pull" && !scene?.skin) return panel.notify("This scene has no soft skin. Try tube, snake, deer or soft_hand.", "info");
   touch.choose(tool);
   showTool();
 }
@@ -346,7 +358,8 @@ function describe(body: number): string {
   const line = scene!.bodies[body]!;
   const joint = scene!.joints.find((j) => j.child === body);
   const pinned = status?.pins.includes(body) ? " · pinned" : "";
-  return `${line.name} · ${written(line.mass * 1000, "g")}${joint ? ` · ${joint.kind} ${joint.name}` : ""}${pinned}${measured(body)}`;
+  const holds = joint ? ` · ${joint.kind} joint${joint.name === line.name ? "" : ` ${joint.name}`}` : "";
+  return `${line.name} · ${written(line.mass * 1000, "g")}${holds}${pinned}${measured(body)}`;
 }
 
 /** Gap and load of the joint that holds a body, while the colours show one of them. */
@@ -361,7 +374,7 @@ function measured(body: number): string {
 
 function setScene(message: SceneMessage): void {
   if (message.protocol !== PROTOCOL) {
-    panel.notify("This page is of another version than supple: load it again.", "error");
+    panel.notify("This page and supple are of different versions: reload the page.", "error");
     return;
   }
   // A changed bone makes the scene anew: one goes on looking from where one looks.
@@ -468,9 +481,10 @@ async function dressGuests(message: SceneMessage): Promise<void> {
   const more = characters > seenGuests;
   seenGuests = characters;
   guests = drawn;
+  timeline.redress();
   for (const guest of guests) stage.scene.add(guest.group);
   applyLayers();
-  if (more && latest && figure) see(boxNow(null));
+  if (more && latest && figure) see(boxNow(null).union(things.near(boxNow(null))));
 }
 
 /** What came in, until there is a frame to tell where the character is. */
@@ -510,7 +524,7 @@ async function dress(message: SceneMessage, file: FileMessage, same: boolean): P
   try {
     read = await Character.ofFile(message, file, await readFile(file, stage.renderer));
   } catch (error) {
-    if (message === scene) panel.notify(`${file.name} cannot be drawn as it is (${String(error)}): you see the shapes that it collides with.`, "error");
+    if (message === scene) panel.notify(`${file.name} cannot be drawn as it is (${String(error)}): you see its collision shapes instead.`, "error");
   }
   if (message !== scene) return read?.dispose(); // another scene was opened meanwhile
   loading = false;
@@ -526,6 +540,7 @@ function wear(next: Character | null): void {
   character?.dispose();
   character = next;
   if (next) stage.scene.add(next.group);
+  timeline.redress();
 }
 
 /** Shapes lie inside what is drawn: they are drawn when asked for, or when there is nothing else. */
@@ -625,18 +640,16 @@ const roamed = new THREE.Box3();
 /** The time between two looks at whether the character is in the picture [ms], and how large a part of it it fills then. */
 const [LOOKS_EVERY, ROAMING_ROOM] = [100, 0.75];
 const looked = { at: 0, step: -1 };
-/** How much of the box of flesh has to be seen, about its middle: hardly anything is in its corners. */
+/** How much of the box of a shape or of flesh has to be seen, about its middle: hardly anything is in its corners. */
 const CORE = 0.7;
-/** Whether the character is in the picture: the middle of each of its bodies, and the core of its flesh. */
+/** Whether the character is in the picture: the core of each of its shapes, and of its flesh; all of each shape once it is let go. */
 function isSeen(): boolean {
   boxNow(null); // puts the figure where the newest frame has it
-  const bodies = scene!.bodies.length - scene!.thing_bodies;
-  const middles = Array.from({ length: bodies }, (_, body) => new THREE.Vector3().setFromMatrixPosition(figure!.worldOf(body)));
-  if (!stage.seesAll(middles)) return false;
+  // What has been let go lies still in the end, wherever it fell: one wants to see all of it.
+  const cores = figure!.coresNow(scene!.file && status?.tones.carried === 0 ? 1 : CORE);
   const box = flesh?.boxNow();
-  if (!box || box.isEmpty()) return true;
-  const core = box.getSize(new THREE.Vector3()).multiplyScalar(CORE);
-  return stage.sees(new THREE.Box3().setFromCenterAndSize(box.getCenter(new THREE.Vector3()), core));
+  if (box && !box.isEmpty()) cores.push(box.setFromCenterAndSize(box.getCenter(new THREE.Vector3()), box.getSize(new THREE.Vector3()).multiplyScalar(CORE)));
+  return cores.every((core) => stage.sees(core));
 }
 /** What leaves the picture by itself is framed again, unless a hand holds it or has turned the camera. */
 function keepInPicture(): void {
@@ -788,7 +801,7 @@ canvas.addEventListener("keydown", (event) => {
     return steer();
   }
   if (!event.shiftKey) return stage.turn(-0.1 * way[0], -0.1 * way[1], 1);
-  if (panel.chosen === null) return panel.notify("Choose a body first: N takes the next one.", "info");
+  if (panel.chosen === null) return panel.notify("Choose a bone first: N picks the next one.", "info");
   if (!figure) return;
   if (!keyPull) {
     const at = new THREE.Vector3().setFromMatrixPosition(figure.worldOf(panel.chosen));

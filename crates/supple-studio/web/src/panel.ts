@@ -118,6 +118,9 @@ export class Panel {
     play.querySelector("path")!.setAttribute("d", status.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2v12l10-6z");
     play.setAttribute("aria-label", status.playing ? "Pause" : "Play");
     if (document.activeElement !== input("take-name")) input("take-name").value = status.takes[status.take]?.name ?? "";
+    const [quality, { reasons }] = [element("quality"), status];
+    quality.hidden = reasons.length === 0;
+    quality.textContent = `${status.quality === "failed" ? "Do not trust this run" : "Less exact than usual"}: ${reasons.join("; ")}.`;
     this.showValues();
     this.showJoint();
     this.showPin();
@@ -311,7 +314,7 @@ export class Panel {
     input("keep").addEventListener("change", () => {
       if (this.instruments.keep(this.jointOf(this.chosen), input("keep").checked)) return;
       input("keep").checked = false;
-      this.notify("The plots are full: let go of another joint first.", "info");
+      this.notify("The plots are full: remove another joint first.", "info");
     });
     for (const id of ["joint-stiffness", "joint-damping"]) {
       input(id).addEventListener("input", () => {
@@ -353,7 +356,7 @@ export class Panel {
   }
 
   private togglePin(body: number | null): void {
-    if (body === null) return this.notify("Choose a body first: click it, or take it from the list.", "info");
+    if (body === null) return this.notify("Choose a bone first: click it, or pick it from the list.", "info");
     this.events.send({ type: "pin", body, on: !this.status?.pins.includes(body) });
   }
 
@@ -478,14 +481,14 @@ export class Panel {
     for (const key of ["mass", "sag", "settle", "strength"] as const) put(`bone-${key}`, bone[key]);
     for (const key of ["range", "swing", "twist"] as const) [0, 1].forEach((k) => put(`bone-${key}-${k}`, bone[key]?.[k]));
     const limits: Record<string, string> = {
-      name: "Limits by its name",
-      name_and_clips: "Limits by its name, widened to what the clips do",
-      clips: "Limits from what the clips do",
-      shape: "Limits by its form",
-      file: "Joint of the file's own physics",
-      scene: "Limits as given",
+      name: "Limits guessed from its name",
+      name_and_clips: "Limits guessed from its name, widened to what the clips do",
+      clips: "Limits taken from what the clips do",
+      shape: "Limits guessed from its shape",
+      file: "Joint from the physics in the file",
+      scene: "Limits from the scene file",
     };
-    element("bone-from").textContent = [limits[bone.joint_from], bone.joint && bone.spring_from === "file" ? "spring of the file" : "", bone.sways ? "sways on its own spring" : ""]
+    element("bone-from").textContent = [limits[bone.joint_from], bone.joint && bone.spring_from === "file" ? "spring from the file" : "", bone.sways ? "it swings freely on its own spring" : ""]
       .filter(Boolean)
       .join("; ");
   }
@@ -530,17 +533,17 @@ export class Panel {
   private showDoctor(status: StatusMessage): void {
     const { doctor } = status;
     const text = (): string => {
-      if (!doctor) return "The doctor is looking at it…";
-      const jerks = doctor.failure ?? `${doctor.seconds.toFixed(0)} s of jerks went well`;
+      if (!doctor) return "Doctor: checking the rig…";
+      const jerks = doctor.failure ?? `it survived ${doctor.seconds.toFixed(0)} s of jerking`;
       const found = doctor.findings.length;
-      return found === 0 ? `Doctor: nothing is wrong; ${jerks}.` : `Doctor: ${found} found; ${jerks}.`;
+      return found === 0 ? `Doctor: no problems found; ${jerks}.` : `Doctor: ${found} ${found === 1 ? "problem" : "problems"} found; ${jerks}.`;
     };
     // A file may give nothing to draw and nothing to note, and be ill all the same.
     if (doctor) element("import").hidden = false;
     element("doctor").textContent = text();
     const lines = (doctor?.findings ?? []).map((finding) => {
       const line = document.createElement("li");
-      line.textContent = `${finding.part}: ${finding.what}. Remedy: ${finding.remedy}`;
+      line.textContent = `${finding.part}: ${finding.what}. Fix: ${finding.remedy}`;
       line.title = finding.code;
       return line;
     });
@@ -690,7 +693,7 @@ export class Panel {
 
   private toggleOfSkin(layer: SkinLayer): void {
     if (this.scene?.skin) this.toggle(layer);
-    else this.notify("This scene has no soft skin: tube, snake, deer and soft_hand have.", "info");
+    else this.notify("This scene has no soft skin. Try tube, snake, deer or soft_hand.", "info");
   }
 
   private toggle(layer: Layer): void {

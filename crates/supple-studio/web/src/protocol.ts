@@ -123,6 +123,8 @@ export interface PlayedClip {
 export interface FileMessage {
   key: string;
   name: string;
+  /** Metres in a unit of length of the file. */
+  scale: number;
   /** By node of the file: the body that carries it. */
   carried_by: (number | null)[];
 }
@@ -312,6 +314,9 @@ export interface StatusMessage {
   type: "status";
   generation: number;
   playing: boolean;
+  /** How far what was simulated is to be trusted, and why no further. */
+  quality: "good" | "degraded" | "failed";
+  reasons: string[];
   speed: number;
   settings: {
     solver: string;

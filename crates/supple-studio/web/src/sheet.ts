@@ -1,6 +1,7 @@
 // The contact sheet: a brushed part of the take sixteen times, each time with something else in it. The server computes one after another beside the run; a click makes
 // one of them a take.
 
+import type * as THREE from "three";
 import { reasonOf } from "./keep";
 import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 import type { Stage } from "./stage";
@@ -13,6 +14,10 @@ export interface SheetEvents {
   range(): { from: number | null; to: number | null };
   /** Draws the characters in these poses; null: as they are. */
   pose(poses: Float32Array | null): void;
+  /** The box around the characters in all of these poses. */
+  boxOf(rows: Float32Array[]): THREE.Box3;
+  /** What is drawn beside the characters and things, and not in the small pictures. */
+  marks(): THREE.Object3D[];
 }
 
 type Of = "strength" | "delay" | "style" | "gravity" | "seed";
@@ -24,6 +29,8 @@ interface Variant {
   canvas: HTMLCanvasElement;
   /** Poses, row after row, once they are there. */
   rows: Float32Array[];
+  /** What its picture shows: the characters in the last of them; while it moves, from the first to the last. */
+  boxes: { still: THREE.Box3; moving: THREE.Box3 } | null;
 }
 
 const COUNT = 16;
@@ -121,14 +128,17 @@ export class Sheet {
     button.type = "button";
     button.disabled = true;
     button.className = "variant";
-    button.title = "Click makes it a take";
+    button.title = "Click to keep it as a take";
     [canvas.width, canvas.height] = [160, 112];
     told.textContent = words;
     button.append(canvas, told);
-    const variant = { variation, words, button, canvas, rows: [] };
+    const variant: Variant = { variation, words, button, canvas, rows: [], boxes: null };
     button.addEventListener("click", () => this.take(variant));
     button.addEventListener("pointerenter", () => (this.hovered = { variant, since: performance.now(), row: -1 }));
-    button.addEventListener("pointerleave", () => (this.hovered = null));
+    button.addEventListener("pointerleave", () => {
+      this.hovered = null;
+      if (variant.rows.length > 0) this.waiting.push(variant);
+    });
     return variant;
   }
 
@@ -178,9 +188,13 @@ export class Sheet {
     this.photograph(hovered.variant, row);
   }
 
-  private photograph({ rows, canvas }: Variant, row: number): void {
+  private photograph(variant: Variant, row: number): void {
+    const { rows, canvas } = variant;
+    const last = rows.at(-1)!;
+    variant.boxes ??= { still: this.events.boxOf([last]), moving: this.events.boxOf([rows[0]!, rows[rows.length >> 1]!, last]) };
+    const box = this.hovered?.variant === variant ? variant.boxes.moving : variant.boxes.still;
     this.events.pose(rows[row]!);
-    const picture = this.stage.photograph();
+    const picture = this.stage.photograph(box, canvas.width / canvas.height, this.events.marks());
     const context = canvas.getContext("2d")!;
     // The middle of the picture, in the shape of the small one.
     const width = Math.min(picture.width, (picture.height * canvas.width) / canvas.height);

@@ -197,10 +197,26 @@ export class Stage {
     return { width, height, data };
   }
 
-  /** Draws the scene as it is at once, for whoever looks at the canvas before it is drawn again. */
-  photograph(): HTMLCanvasElement {
+  /** Draws what is in a box at once, for whoever looks at the canvas before it is drawn again: all of it is in the middle of the picture, of an `aspect`, seen
+   * from where one looks from now. Some things are left out. */
+  photograph(box: THREE.Box3, aspect: number, without: THREE.Object3D[]): HTMLCanvasElement {
     if (this.resized) this.takeSize();
-    this.renderer.render(this.scene, this.camera);
+    const { camera } = this;
+    const hidden = without.filter(({ visible }) => visible);
+    const [own, position, turn] = [camera.aspect, camera.position.clone(), camera.quaternion.clone()];
+    const way = position.clone().sub(this.controls.target).normalize();
+    camera.aspect = Math.min(aspect, own);
+    const place = this.placeAlong(way, box.getCenter(new THREE.Vector3()), cornersOf(box), ROOM);
+    camera.aspect = own;
+    camera.position.copy(place.position);
+    camera.lookAt(place.target);
+    for (const object of hidden) object.visible = false;
+    this.renderer.shadowMap.needsUpdate = true;
+    this.renderer.render(this.scene, camera);
+    for (const object of hidden) object.visible = true;
+    camera.position.copy(position);
+    camera.quaternion.copy(turn);
+    camera.updateMatrixWorld();
     this.touch();
     return this.renderer.domElement;
   }

@@ -24,7 +24,7 @@ const MEANS: Record<State, [string, string]> = {
 /** And while it changes. */
 const CHANGES: Record<string, string> = {
   posed: "It is carried into its pose",
-  start: "It is carried back to its first pose",
+  start: "It is carried back to its starting pose",
   follow: "It is carried to its clip",
   loose: "It is being let go",
   limp: "It is being let go",
@@ -103,7 +103,7 @@ export class States {
     this.listed = key;
     element("clips").hidden = clips.length === 0 && !this.scene?.rig;
     const options = clips.map((clip) => new Option(`${clip.name} · ${clip.seconds.toFixed(1)} s`, clip.name));
-    element("clip").replaceChildren(new Option("none", ""), ...options);
+    element("clip").replaceChildren(new Option("no clip", ""), ...options);
   }
 
   setStatus(status: StatusMessage): void {
@@ -154,7 +154,9 @@ export class States {
   private now(): State | null {
     const tones = this.status?.tones.bodies ?? [];
     const meant = this.bodies();
-    const states = new Set(meant.length ? meant.map((body) => tones[body]) : tones);
+    // A character that was never told otherwise is posed.
+    const told = (meant.length ? meant.map((body) => tones[body]) : tones).map((tone) => (tone === "scene" && this.isCharacter() ? "posed" : tone));
+    const states = new Set(told);
     return states.size === 1 ? ([...states][0] as State) : null;
   }
 
@@ -240,13 +242,12 @@ export class States {
 
   private still(): string {
     const state = this.now();
-    const told = state === "scene" && this.isCharacter() ? "posed" : state;
     const meant = this.bodies();
     const limb = meant.length > 0 && meant.length < this.own().length;
-    const words = told === null ? "Its limbs are in different states." : MEANS[told][limb ? 1 : 0];
+    const words = state === null ? "Its limbs are in different states." : MEANS[state][limb ? 1 : 0];
     // Of several characters it is not told whose mass is carried.
     const carried = this.scene!.guests.length ? 100 : Math.round(100 * this.status!.tones.carried);
-    return (limb || told === null) && carried < 100 ? `${words} ${carried} % of the character is carried.` : words;
+    return (limb || state === null) && carried < 100 ? `${words} ${carried} % of the character is carried.` : words;
   }
 
   /** The words for a change that is under way, from its mark. */
@@ -276,8 +277,9 @@ export class States {
         const flag = document.createElement("button");
         flag.type = "button";
         flag.className = "mark";
-        flag.textContent = nameOf(mark);
-        flag.title = `${nameOf(mark)}, step ${mark.step}. Click goes there; Delete removes it.`;
+        const name = this.nameOf(mark);
+        flag.textContent = name;
+        flag.title = `${name}, step ${mark.step}. Click to go there, Delete to remove it.`;
         flag.style.left = `${Math.min(100, (100 * mark.step) / end)}%`;
         flag.addEventListener("click", () => {
           const frame = this.events.frame();
@@ -300,20 +302,23 @@ export class States {
     }
     if (this.status?.marks.length) this.showMarks(this.status.marks);
   }
-}
 
-function nameOf({ what }: Mark): string {
-  switch (what?.mark) {
-    case "state":
-      return what.bodies?.length ? `${what.state} (${what.bodies.length})` : what.state;
-    case "clip":
-      return what.clip;
-    case "hits":
-    case "no_hits":
-      return "blows";
-    case "marker":
-      return what.name;
-    default:
-      return "?";
+  private nameOf({ what }: Mark): string {
+    switch (what?.mark) {
+      case "state": {
+        // Of a limb, the bone that it begins with.
+        const first = what.bodies?.length ? this.scene?.bodies[what.bodies[0]!]?.name : undefined;
+        return first === undefined || what.bodies!.includes(0) ? what.state : `${what.state}: ${first}`;
+      }
+      case "clip":
+        return what.clip;
+      case "hits":
+      case "no_hits":
+        return "hits";
+      case "marker":
+        return what.name;
+      default:
+        return "?";
+    }
   }
 }

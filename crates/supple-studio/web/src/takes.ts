@@ -53,13 +53,13 @@ export class Takes {
     this.showOffers(status.journals);
     const stored = element("stored");
     stored.hidden = status.stored === null;
-    stored.textContent = `Shown as it was stored: ${status.stored}. What is computed from it may differ.`;
+    stored.textContent = `Shown as stored: ${status.stored}. Anything computed from here may differ.`;
     const trouble = element("journal-trouble");
     trouble.hidden = status.journal_trouble === null;
     trouble.textContent = `The journal cannot be written: ${status.journal_trouble}. Save what you want to keep.`;
     const save = element("save-take");
     save.classList.toggle("unsaved", status.unsaved);
-    save.title = status.unsaved ? "All takes as one file. Something was not saved yet." : "All takes as one file";
+    save.title = status.unsaved ? "Saves all takes in one file. There are unsaved changes." : "Saves all takes in one file";
     if (this.other() === null) {
       this.comparison = null;
       this.wanted = { takes: "", ends: "" };
@@ -122,7 +122,7 @@ export class Takes {
           return item;
         }),
       );
-      if (seen.length === 0) element(id).textContent = `No joint differs by more than ${told(least)}, as finely as takes are stored.`;
+      if (seen.length === 0) element(id).textContent = `No joint differs by more than ${told(least)}, the precision at which takes are stored.`;
     };
     list("angle-joints", "difference-angles", comparison.angles, comparison.resolution.angle, degrees);
     list("shift-joints", "difference-shifts", comparison.shifts, comparison.resolution.shift, metres);
@@ -241,7 +241,7 @@ export class Takes {
       offer.className = "notice offer";
       const text = document.createElement("span");
       const takes = line.takes === 1 ? "1 take" : `${line.takes} takes`;
-      text.textContent = `A session did not finish: ${line.scene}, ${takes}, ${line.seconds.toFixed(1)} s, ${ago(line.written)}.`;
+      text.textContent = `A session was cut short: ${line.scene}, ${takes}, ${line.seconds.toFixed(1)} s, ${ago(line.written)}.`;
       const recover = button("Recover", "Open it in place of the present scene", () => {
         this.events.send({ type: "recover", journal: line.journal });
       });
@@ -267,7 +267,7 @@ export class Takes {
     const label = this.status?.[way];
     if (!label) return this.events.notify(`There is nothing to ${way}.`, "info");
     this.events.send({ type: way });
-    this.events.notify(`${way === "undo" ? "Undone" : "Done again"}: ${label}`, "info");
+    this.events.notify(`${way === "undo" ? "Undone" : "Redone"}: ${label}`, "info");
   }
 }
 

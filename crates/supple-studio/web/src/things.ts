@@ -151,6 +151,13 @@ export class Things {
     return this.things().reduce((box, thing) => box.union(this.boxOf(thing)), new THREE.Box3());
   }
 
+  /** The box around those things that are no farther from a box than its own size. */
+  near(box: THREE.Box3): THREE.Box3 {
+    const about = box.clone().expandByVector(box.getSize(new THREE.Vector3()));
+    const near = this.things().map((thing) => this.boxOf(thing)).filter((other) => other.intersectsBox(about));
+    return near.reduce((all, other) => all.union(other), new THREE.Box3());
+  }
+
   /** A body was chosen: a thing by its name, too. */
   choose(): void {
     const chosen = this.events.chosen();
@@ -189,20 +196,23 @@ export class Things {
     element("thing-controls").hidden = !thing;
     element<HTMLButtonElement>("again").disabled = !this.scene?.rig;
     if (!thing) return this.place(false);
-    input("thing-mass").value = String(Number(thing.mass.toPrecision(6)));
-    input("thing-mass").disabled = !MOVES.has(thing.kind) && thing.kind !== "swing";
-    input("thing-friction").disabled = thing.kind === CHARACTER;
-    input("thing-friction").value = String(Number(thing.friction.toPrecision(6)));
+    // What stands has no mass that matters, and a character those of its bones.
+    const [weighs, rubs] = [MOVES.has(thing.kind) || thing.kind === "swing", thing.kind !== CHARACTER];
+    input("thing-mass").disabled = !weighs;
+    input("thing-mass").value = weighs ? String(Number(thing.mass.toPrecision(6))) : "";
+    input("thing-friction").disabled = !rubs;
+    input("thing-friction").value = rubs ? String(Number(thing.friction.toPrecision(6))) : "";
     const bone = this.bone();
     const hold = element<HTMLButtonElement>("hold-thing");
     hold.textContent = thing.held ? `Let go of it` : bone === null ? "Hold" : `Hold by ${this.scene!.bodies[bone]!.name}`;
-    hold.title = thing.held ? `${thing.held.by} holds it` : "The chosen limb carries it, exactly as the two are now";
+    hold.title = thing.held ? `${thing.held.by} holds it` : "The chosen bone carries it, exactly as the two are now";
     hold.disabled = !MOVES.has(thing.kind) || (!thing.held && bone === null);
     if (this.placing) this.place(true);
   }
 
   private change(): void {
-    const [mass, friction] = [input("thing-mass").valueAsNumber, input("thing-friction").valueAsNumber];
+    const mass = input("thing-mass").disabled ? (this.meant()?.mass ?? 1) : input("thing-mass").valueAsNumber;
+    const friction = input("thing-friction").valueAsNumber;
     if (!Number.isFinite(mass) || !Number.isFinite(friction)) return this.show();
     const name = this.list.value;
     this.put(this.things().map((thing) => (thing.name === name ? { ...thing, mass, friction } : thing)));

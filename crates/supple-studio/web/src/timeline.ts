@@ -1,15 +1,33 @@
 // What the take was, along the slider of time: speed and contacts, the part that is meant, ghosts and trails.
 
 import * as THREE from "three";
+import type { Character } from "./character";
 import { Figure } from "./figure";
 import { keep } from "./keep";
-import type { MovingFrame, SceneMessage, StatusMessage } from "./protocol";
+import type { Mark, MovingFrame, SceneMessage, StatusMessage } from "./protocol";
 import type { Stage } from "./stage";
 
 export interface TimelineEvents {
   notify(text: string, level: string): void;
   frame(): MovingFrame | null;
   chosen(): number | null;
+  /** What is drawn with meshes of its own; none: shapes are. */
+  drawn(): Character[];
+}
+
+/** The character at another moment. */
+interface Ghost {
+  figure: Figure;
+  /** In place of its shapes, where it has meshes. */
+  meshes: Character[];
+  material: THREE.Material;
+}
+
+/** The way of a body: a line, with a dot where it was at each stored moment. */
+interface Trail {
+  body: string;
+  line: THREE.Line;
+  dots: THREE.Points;
 }
 
 /** Poses of a take: every so many steps, seven numbers a body. */
@@ -27,7 +45,14 @@ const REFRESH = 1000;
 const UNKNOWN = 0.25;
 /** Ghosts on each side of the present step, at most. */
 const GHOSTS = 6;
-const [SPEED, CONTACTS] = ["#4b8fd6", "#d98a3d"];
+/** They are drawn after the sky, and before all that is solid. */
+const BEHIND = -1;
+/** How much of the nearest ghost is seen, and what is left of that in the farthest. */
+const [NEAREST, FARTHEST] = [0.4, 0.25];
+const [SPEED, CONTACTS, STRENGTH] = ["#4b8fd6", "#d98a3d", "#d1495b"];
+/** Ghosts before and after the present moment, and trails in turn. */
+const [BEFORE, AFTER] = [0x4b8fd6, 0xd98a3d];
+const TRAILS = [0xd1495b, 0x2f8dff, 0x3a9d5d, 0xb8860b, 0x8e5bd1];
 
 const element = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
 const input = (id: string) => element<HTMLInputElement>(id);
@@ -42,9 +67,11 @@ export class Timeline {
   private asking = false;
   /** By step: contacts, as far as they were seen. */
   private contacts: number[] = [];
-  private ghosts: Figure[] = [];
-  private readonly material = new THREE.MeshBasicMaterial({ color: 0x4b8fd6, transparent: true, opacity: 0.11, depthWrite: false, fog: false });
-  private readonly trail = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: 0xd1495b, transparent: true, depthTest: false, linewidth: 2 }));
+  /** By how many times the chosen number of steps they are from the present one. */
+  private readonly ghosts = new Map<number, Ghost>();
+  /** Drawn after them: nothing, but what they hide is forgotten. */
+  private readonly last = new THREE.Mesh(new THREE.BufferGeometry().setFromPoints([new THREE.Vector3()]), new THREE.MeshBasicMaterial({ colorWrite: false, depthWrite: false }));
+  private trails: Trail[] = [];
   private drawnKey = "";
   private shownKey = "";
   /** The part of the take that is meant, in steps; null: to the beginning, to the end. */
@@ -54,11 +81,12 @@ export class Timeline {
     private readonly stage: Stage,
     private readonly events: TimelineEvents,
   ) {
-    this.group.add(this.trail);
-    this.trail.frustumCulled = false;
-    this.trail.visible = false;
     stage.scene.add(this.group);
-    for (const id of ["ghosts", "trails"]) input(id).addEventListener("input", () => (this.shownKey = ""));
+    Object.assign(this.last, { frustumCulled: false, renderOrder: 0.5 * BEHIND, visible: false, raycast: () => {} });
+    this.last.onAfterRender = (renderer) => renderer.clearDepth();
+    this.group.add(this.last);
+    input("ghosts").addEventListener("input", () => (this.shownKey = ""));
+    input("trails").addEventListener("input", () => this.trace(input("trails").checked));
     element("trim-from").addEventListener("click", () => this.trim("from"));
     element("trim-to").addEventListener("click", () => this.trim("to"));
     element("export").addEventListener("click", () => this.open());
@@ -82,8 +110,20 @@ export class Timeline {
     this.looked = null;
     this.contacts = [];
     this.range = { from: null, to: null };
-    this.dropGhosts();
-    this.lookedAt = this.drawnKey = this.shownKey = "";
+    this.redress();
+    for (const trail of this.trails.filter(({ body }) => this.bodyOf(body) < 0)) this.dropTrail(trail);
+    this.lookedAt = this.drawnKey = "";
+  }
+
+  /** What is drawn of the characters has changed. */
+  redress(): void {
+    for (const { figure, meshes, material } of this.ghosts.values()) {
+      this.group.remove(figure.group, ...meshes.map(({ group }) => group));
+      figure.dispose();
+      material.dispose();
+    }
+    this.ghosts.clear();
+    this.shownKey = "";
   }
 
   setStatus(status: StatusMessage): void {
@@ -166,7 +206,7 @@ export class Timeline {
   /** Speed and contacts along the slider, and what is trimmed away. */
   private drawWave(frame: MovingFrame): void {
     const canvas = element<HTMLCanvasElement>("wave");
-    const key = JSON.stringify([frame.end, this.range, canvas.clientWidth, this.looked?.count, this.contacts.length]);
+    const key = JSON.stringify([frame.end, this.range, canvas.clientWidth, this.looked?.count, this.contacts.length, this.events.chosen(), this.status?.marks]);
     if (key === this.drawnKey) return;
     this.drawnKey = key;
     const [width, height] = [(canvas.width = canvas.clientWidth * devicePixelRatio), (canvas.height = canvas.clientHeight * devicePixelRatio)];
@@ -194,12 +234,45 @@ export class Timeline {
     if (speeds.length > 1) curve(speeds, SPEED);
     const seen = this.contacts.flatMap((value, step) => (value === undefined ? [] : [{ step, value }]));
     if (seen.some(({ value }) => value > 0)) curve(seen, CONTACTS);
+    context.globalAlpha = 1;
+    const strengths = this.strengths(end);
+    context.strokeStyle = STRENGTH;
+    context.lineWidth = 1.5 * devicePixelRatio;
+    context.beginPath();
+    for (const { step, value } of strengths) context.lineTo(x(step), height * (0.94 - 0.88 * value));
+    context.stroke();
     context.globalAlpha = 0.45;
     context.fillStyle = getComputedStyle(canvas).color;
     const { from, to } = this.range;
     if (from !== null) context.fillRect(0, 0, x(from), height);
     if (to !== null) context.fillRect(x(to), 0, width - x(to), height);
-    canvas.title = `Speed (blue${speeds.length ? `, up to ${Math.max(...speeds.map(({ value }) => value)).toFixed(1)} m/s` : ""}) and contacts (orange). [ and ] set where the part to export begins and ends.`;
+    canvas.title = `Speed (blue${speeds.length ? `, up to ${Math.max(...speeds.map(({ value }) => value)).toFixed(1)} m/s` : ""}) and contacts (orange)${strengths.length ? "; how firmly the chosen bone is held (red line)" : ""}. Drag here to select a stretch; [ and ] set its start and end.`;
+  }
+
+  /** How firmly the chosen body, or the first, is held over time, 0 to 1, as its states say; nothing while none was changed. */
+  private strengths(end: number): { step: number; value: number }[] {
+    const { status, scene } = this;
+    const body = this.events.chosen() ?? 0;
+    const marks = status?.marks.filter(({ what }) => what?.mark === "state" && (!what.bodies?.length || what.bodies.includes(body))) ?? [];
+    if (!status || !scene || marks.length === 0 || body >= status.tones.bodies.length) return [];
+    let [from, goal, begun, length] = [1, 1, 0, 0];
+    const at = (step: number) => {
+      const share = length > 0 ? Math.min((step - begun) / length, 1) : 1;
+      return from + (goal - from) * share * share * (3 - 2 * share);
+    };
+    const points = [{ step: 0, value: 1 }];
+    const lead = (until: number) => {
+      const over = Math.min(begun + length, until);
+      for (let k = 1; k <= 8; k++) points.push({ step: begun + ((over - begun) * k) / 8, value: at(begun + ((over - begun) * k) / 8) });
+      points.push({ step: until, value: at(until) });
+    };
+    for (const { step, what } of marks as (Mark & { what: { mark: "state" } })[]) {
+      lead(step);
+      [from, begun, length] = [at(step), step, what.blend / status.settings.dt];
+      goal = what.state === "loose" || what.state === "limp" ? 0 : what.strength;
+    }
+    lead(end);
+    return points.filter(({ step }) => step <= end);
   }
 
   /** The mean speed of the bodies that are no things [m/s], by step. */
@@ -221,60 +294,107 @@ export class Timeline {
   }
 
   /** What tests look at. */
-  get shown(): { speeds: number; ghosts: number; trail: number } {
-    const trail = this.trail.visible ? (this.trail.geometry.getAttribute("position")?.count ?? 0) : 0;
-    return { speeds: this.speeds().length, ghosts: this.ghosts.filter(({ group }) => group.visible).length, trail };
+  get shown(): { speeds: number; ghosts: number; meshes: number; trail: number; trails: string[] } {
+    const seen = [...this.ghosts.values()].filter(({ figure, meshes }) => figure.group.visible || meshes.some(({ group }) => group.visible));
+    const drawn = this.trails.filter(({ line }) => line.visible);
+    return {
+      speeds: this.speeds().length,
+      ghosts: seen.length,
+      meshes: seen.reduce((sum, { meshes }) => sum + meshes.reduce((sum, { meshes }) => sum + meshes.length, 0), 0),
+      trail: drawn.reduce((sum, { line }) => sum + (line.geometry.getAttribute("position")?.count ?? 0), 0),
+      trails: drawn.map(({ body }) => body),
+    };
   }
 
-  private dropGhosts(): void {
-    for (const ghost of this.ghosts) {
-      this.group.remove(ghost.group);
-      ghost.dispose();
-    }
-    this.ghosts = [];
-  }
-
-  /** The figure every so many steps before and after, and the way of the chosen body. */
+  /** Ghosts every so many steps before and after, and the trails. */
   private showGhosts(frame: MovingFrame): void {
     const apart = Math.round(input("ghosts").valueAsNumber) || 0;
-    const trails = input("trails").checked;
-    const key = JSON.stringify([apart, trails, this.events.chosen(), frame.step, this.looked?.count]);
+    const key = JSON.stringify([apart, this.trails.map(({ body }) => body), this.events.chosen(), frame.step, this.looked?.count]);
     if (key === this.shownKey) return;
     this.shownKey = key;
-    const { looked, scene } = this;
-    const steps: number[] = [];
-    if (apart > 0 && looked) {
-      for (let k = -GHOSTS; k <= GHOSTS; k++) steps.push(frame.step + k * apart);
+    for (let k = -GHOSTS; k <= GHOSTS; k++) {
+      const row = apart > 0 && k !== 0 ? this.rowAt(frame.step + k * apart) : null;
+      if (!row && !this.ghosts.has(k)) continue;
+      const { figure, meshes } = this.ghosts.get(k) ?? this.ghost(k);
+      figure.group.visible = row !== null && meshes.length === 0;
+      for (const { group } of meshes) group.visible = row !== null;
+      if (!row) continue;
+      figure.move({ ...frame, poses: row });
+      for (const drawn of meshes) drawn.move(figure.worlds);
     }
-    const rows = steps.filter((step) => step !== frame.step).map((step) => this.rowAt(step)).filter((row) => row !== null);
-    while (this.ghosts.length < rows.length) this.ghosts.push(this.ghost(scene!));
-    this.ghosts.forEach((ghost, k) => {
-      ghost.group.visible = k < rows.length;
-      if (k < rows.length) ghost.move({ ...frame, poses: rows[k]! });
-    });
-    const body = this.events.chosen() ?? 0;
-    this.trail.visible = trails && looked !== null && looked.count > 1;
-    if (this.trail.visible && looked) {
-      const places = new Float32Array(3 * looked.count);
-      for (let k = 0; k < looked.count; k++) places.set(looked.poses.subarray(7 * (k * looked.bodies + body), 7 * (k * looked.bodies + body) + 3), 3 * k);
-      this.trail.geometry.dispose();
-      this.trail.geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.BufferAttribute(places, 3));
-    }
+    this.last.visible = this.shown.ghosts > 0;
+    input("trails").checked = this.trails.some(({ body }) => body === this.traced());
+    for (const trail of this.trails) this.draw(trail);
     this.stage.touch();
   }
 
-  private ghost(scene: SceneMessage): Figure {
-    const figure = new Figure(scene);
+  private bodyOf(name: string): number {
+    return this.scene?.bodies.findIndex((body) => body.name === name) ?? -1;
+  }
+
+  /** The body whose trail is switched: the chosen one, or the first. */
+  private traced(): string | undefined {
+    return this.scene?.bodies[this.events.chosen() ?? 0]?.name;
+  }
+
+  /** Draws the trail of that body from now on, or no more. */
+  private trace(on: boolean): void {
+    const body = this.traced();
+    const there = this.trails.find((trail) => trail.body === body);
+    if (there && !on) this.dropTrail(there);
+    if (there || !on || body === undefined) return;
+    const used = new Set(this.trails.map(({ line }) => (line.material as THREE.LineBasicMaterial).color.getHex()));
+    const color = TRAILS.find((colour) => !used.has(colour)) ?? TRAILS[0]!;
+    const look = { color, transparent: true, depthTest: false, toneMapped: false };
+    const geometry = new THREE.BufferGeometry();
+    const line = new THREE.Line(geometry, new THREE.LineBasicMaterial(look));
+    const dots = new THREE.Points(geometry, new THREE.PointsMaterial({ ...look, size: 4 * Math.min(devicePixelRatio, 2), sizeAttenuation: false }));
+    for (const part of [line, dots]) Object.assign(part, { frustumCulled: false, renderOrder: 2, raycast: () => {} });
+    this.group.add(line, dots);
+    this.trails.push({ body, line, dots });
+    this.shownKey = "";
+  }
+
+  private dropTrail(trail: Trail): void {
+    this.trails = this.trails.filter((other) => other !== trail);
+    this.group.remove(trail.line, trail.dots);
+    for (const part of [trail.line, trail.dots]) (part.material as THREE.Material).dispose();
+    trail.line.geometry.dispose();
+    this.shownKey = "";
+  }
+
+  private draw({ body: name, line, dots }: Trail): void {
+    const { looked } = this;
+    const body = this.bodyOf(name);
+    line.visible = dots.visible = looked !== null && looked.count > 1 && body >= 0;
+    if (!line.visible || !looked) return;
+    const places = new Float32Array(3 * looked.count);
+    for (let k = 0; k < looked.count; k++) {
+      const at = 7 * (k * looked.bodies + body);
+      places.set(looked.poses.subarray(at, at + 3), 3 * k);
+    }
+    line.geometry.dispose();
+    line.geometry = dots.geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.BufferAttribute(places, 3));
+  }
+
+  private ghost(k: number): Ghost {
+    const fade = FARTHEST ** ((Math.abs(k) - 1) / (GHOSTS - 1));
+    // Behind the character, whichever is nearer: they are drawn before it, the farthest first, and what they hide is forgotten then.
+    const look = { color: k < 0 ? BEFORE : AFTER, opacity: NEAREST * fade, fog: false, toneMapped: false };
+    const blend = { blending: THREE.CustomBlending, blendSrcAlpha: THREE.OneFactor, blendDstAlpha: THREE.OneMinusSrcAlphaFactor } as const;
+    const material = new THREE.MeshBasicMaterial({ ...look, ...blend, transparent: false });
+    const renderOrder = BEHIND - 0.1 * Math.abs(k);
+    const figure = new Figure(this.scene!);
     for (const mesh of figure.group.children as THREE.InstancedMesh[]) {
       (mesh.material as THREE.Material).dispose();
-      mesh.material = this.material;
-      mesh.instanceColor = null;
-      mesh.castShadow = mesh.receiveShadow = false;
-      mesh.renderOrder = 1;
+      Object.assign(mesh, { material, instanceColor: null, castShadow: false, receiveShadow: false, renderOrder });
     }
     figure.ghosts.visible = false;
-    this.group.add(figure.group);
-    return figure;
+    const meshes = this.events.drawn().map((drawn) => drawn.copy(material, renderOrder));
+    this.group.add(figure.group, ...meshes.map(({ group }) => group));
+    const made = { figure, meshes, material };
+    this.ghosts.set(k, made);
+    return made;
   }
 
   /** The stored poses nearest to a step; null: there are none. */

@@ -35,7 +35,7 @@ export async function serve(scene, journal = null, words = []) {
     });
   const { host, origin } = new URL(line);
   printed.set(host, line);
-  return { address: `${origin}/`, printed: line, stop: () => child.kill(), interrupt: () => end("SIGINT"), crash: () => end("SIGKILL") };
+  return { address: `${origin}/`, printed: line, process: child.pid, stop: () => child.kill(), interrupt: () => end("SIGINT"), crash: () => end("SIGKILL") };
 }
 
 export async function browse(words = []) {

@@ -62,7 +62,7 @@ test("after a crash it is recovered, as the file has it", async () => {
   page = await visit(browser, `${studio.address}?noaa&noshadow`);
   const offer = page.locator(".offer");
   await offer.waitFor();
-  assert.match(await offer.textContent(), /A session did not finish: leg\.xml, 1 take/);
+  assert.match(await offer.textContent(), /A session was cut short: leg\.xml, 1 take/);
   await offer.getByRole("button", { name: "in place" }).click();
   await until(page, () => window.supple.scene.name === "leg.xml" && window.supple.frame);
   assert.deepEqual(await shown(), before, "the last step, to the last bit, computed again");

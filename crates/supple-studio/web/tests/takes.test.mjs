@@ -185,7 +185,7 @@ test("after a crash the page offers the session, and recovers it", async () => {
   page = await visit(browser, `${studio.address}?noaa&noshadow`);
   const offer = page.locator(".offer");
   await offer.waitFor();
-  assert.match(await offer.textContent(), /A session did not finish: robot, 2 takes/);
+  assert.match(await offer.textContent(), /A session was cut short: robot, 2 takes/);
   await picture("7-offered");
   await offer.getByRole("button", { name: "in place" }).click();
   await until(page, () => window.supple.scene.name === "robot" && window.supple.frame?.take === 1);

@@ -29,10 +29,20 @@ test("ghosts and the trail of a limb are those of the take", { skip }, async () 
   await goTo(page, 30);
   await page.locator("#ghosts").fill("10");
   await until(page, () => window.supple.timeline.ghosts === 6);
+  // Of the character's own mesh, each.
+  assert.equal(await page.evaluate(() => window.supple.timeline.meshes), 6);
   await page.locator("#trails").check();
   await until(page, () => window.supple.timeline.trail >= 60);
+  // Another bone has a trail of its own.
+  await page.locator("#body").selectOption("3");
+  await until(page, () => !document.getElementById("trails").checked);
+  await page.locator("#trails").check();
+  await until(page, () => window.supple.timeline.trails.length === 2 && window.supple.timeline.trail >= 120);
   if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, "timeline.png") });
   await page.locator("#ghosts").fill("0");
+  await page.locator("#trails").uncheck();
+  await page.locator("#body").selectOption("");
+  await until(page, () => document.getElementById("trails").checked);
   await page.locator("#trails").uncheck();
   await until(page, () => window.supple.timeline.ghosts === 0 && window.supple.timeline.trail === 0);
 });
