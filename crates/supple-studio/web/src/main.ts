@@ -640,13 +640,15 @@ const roamed = new THREE.Box3();
 /** The time between two looks at whether the character is in the picture [ms], and how large a part of it it fills then. */
 const [LOOKS_EVERY, ROAMING_ROOM] = [100, 0.75];
 const looked = { at: 0, step: -1 };
-/** How much of the box of a shape or of flesh has to be seen, about its middle: hardly anything is in its corners. */
+/** How much of the box of flesh has to be seen, about its middle: hardly anything is in its corners. */
 const CORE = 0.7;
-/** Whether the character is in the picture: the core of each of its shapes, and of its flesh; all of each shape once it is let go. */
+/** Whether the character is in the picture: the middle of each of its shapes, and the core of its flesh; all of each shape once it is let go. */
 function isSeen(): boolean {
   boxNow(null); // puts the figure where the newest frame has it
   // What has been let go lies still in the end, wherever it fell: one wants to see all of it.
-  const cores = figure!.coresNow(scene!.file && status?.tones.carried === 0 ? 1 : CORE);
+  const { bodies, carried } = status?.tones ?? { bodies: [], carried: 1 };
+  const lies = carried === 0 && bodies.some((state) => state === "loose" || state === "limp");
+  const cores = figure!.coresNow(scene!.file && lies ? 1 : 0);
   const box = flesh?.boxNow();
   if (box && !box.isEmpty()) cores.push(box.setFromCenterAndSize(box.getCenter(new THREE.Vector3()), box.getSize(new THREE.Vector3()).multiplyScalar(CORE)));
   return cores.every((core) => stage.sees(core));

@@ -259,6 +259,11 @@ test("characters of other kinds are drawn: an FBX, an avatar, compressed meshes,
     // Files in other units than metres are drawn as large as they are: their bodies carry them.
     const { rig } = await page.evaluate(() => window.supple.scene);
     assert.ok(Math.abs(height / rig.height - 1) < 0.01 && stretch < 1.01, `${name}: ${height} m high, not ${rig.height}, an edge is ${stretch} times as long`);
+    // Nine tenths of the picture, also once it runs and the page looks after it.
+    await until(page, () => window.supple.frame?.step > 20);
+    await drawn(page);
+    const { fills } = await page.evaluate(() => window.supple.portrait());
+    assert.ok(fills > 0.85, `${name} fills ${fills} of the picture`);
     if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${basename(name)}.png`) });
   }
   assert.deepEqual(page.problems, []);
