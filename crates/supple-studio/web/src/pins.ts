@@ -32,7 +32,7 @@ export class Pins {
     canvas.addEventListener("pointerdown", (event) => {
       const found = event.button === 0 ? this.under(event) : null;
       if (!found) return;
-      this.dragged = { ...found, sent: "" };
+      this.dragged = { ...found, sent: JSON.stringify(found.place.toArray()) };
       stage.controls.enabled = false;
       canvas.setPointerCapture(event.pointerId);
       taken(event);
@@ -110,10 +110,9 @@ export class Pins {
     if (!this.dragged) return;
     const at = this.dragged.place.toArray();
     const told = JSON.stringify(at);
-    const first = this.dragged.sent === "";
     if (told === this.dragged.sent) return;
     this.dragged.sent = told;
-    if (!first) this.events.send({ type: "pin", body: this.dragged.body, on: true, at });
+    this.events.send({ type: "pin", body: this.dragged.body, on: true, at });
   }
 
   private screen(place: THREE.Vector3): [number, number] {

@@ -58,7 +58,7 @@ export async function visit(browser, address, { folded = false, ...options } = {
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error") page.problems.push(message.text());
+    if (message.type() === "error") page.problems.push(`${message.text()} ${message.location().url}`.trim());
   });
   const { host, search } = new URL(address);
   if (process.env.PAGE) {
