@@ -338,13 +338,15 @@ fn solve_bodies(
         }),
         Solver::Assembly(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.assembly.get_or_insert_with(|| Box::new(assembly::AssemblyWork::new(model)));
-            Ok(assembly::substep(model, input, settings, part, (contacts, law), state, (work, ledger))?
-                .by(StepRule::Assembly))
+            let report = assembly::substep(model, input, settings, part, (contacts, law), state, (work, ledger))?;
+            state.forget_forces();
+            Ok(report.by(StepRule::Assembly))
         }),
         Solver::Reduced(settings) => restoring(state, &mut work.part_start, |state| {
             let work = work.reduced.get_or_insert_with(|| Box::new(reduced::ReducedWork::new(model)));
             let report = reduced::substep(model, input, settings, part, contacts, state, (work, ledger))?;
             state.follow_turns(model);
+            state.forget_forces();
             Ok(report.by(StepRule::Reduced))
         }),
     };
@@ -385,9 +387,8 @@ fn restoring(
         None => Ok(report),
         Some(i) => Err(Failure::NotFinite(BodyId(i as u32))),
     });
-    match done {
-        Ok(_) => state.forget_forces(),
-        Err(_) => state.clone_from(start),
+    if done.is_err() {
+        state.clone_from(start);
     }
     done
 }

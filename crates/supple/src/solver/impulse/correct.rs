@@ -1,6 +1,5 @@
 //! The corrections at both ends of a part, by either variant [Bender 2006, §4.2–4.5].
 
-use super::pushes::MOST_ROUNDS;
 use super::system::{Held, System};
 use super::{ImpulseWork, Motion, Part, Variant, VelocityCorrection};
 use crate::flesh::together::Law;
@@ -22,7 +21,7 @@ const ALTERNATIONS: u32 = 100;
 /// Joint by joint the error wavers from round to round: it must have fallen after this many.
 const WINDOW: u32 = 100;
 /// Share of the velocity tolerance to which the pushes are found.
-const PRECISION: f64 = 0.1;
+const PRECISION: f64 = 1e-3;
 /// Rates this far below the velocities are rounding.
 const ROUNDING: f64 = 1e-13;
 
@@ -142,7 +141,7 @@ impl Part<'_> {
         'again: loop {
             report.factorisations += self.factor(at, work)?;
             work.pushes.forget_since(&work.given);
-            report.solves += work.pushes.respond(&mut work.system);
+            work.pushes.begin();
             let mut pushes = PUSHES;
             let mut watch = self.watch();
             let flesh = self.flesh.filter(|_| matches!(at, At::Start(_)));
@@ -315,14 +314,14 @@ impl ImpulseWork {
     /// The impulses of contacts and hard limits at these velocities; whether they hardly changed.
     fn push(&mut self, at: At<'_>, tolerance: f64, report: &mut Report) -> bool {
         let ImpulseWork { system, pushes, motion, .. } = self;
-        let (moved, rounds) = pushes.push(system, &mut motion.velocities, &motion.drift, PRECISION * tolerance);
-        report.iterations += rounds;
-        report.unconverged = report.unconverged.max(u32::from(rounds >= MOST_ROUNDS));
-        report.solves += 1;
+        let found = pushes.push(system, &mut motion.velocities, &motion.drift, PRECISION * tolerance);
+        report.iterations += found.steps;
+        report.unconverged = report.unconverged.max(u32::from(!found.is_settled));
+        report.solves += pushes.take_solves();
         if let At::Start(start) = at {
             motion.fly_all(start);
         }
-        moved <= tolerance
+        found.moved <= tolerance
     }
 
     /// Lets go of limits that would pull; whether there were any.

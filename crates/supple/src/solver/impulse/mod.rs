@@ -3,7 +3,7 @@
 //! ```text
 //! start   half the impulse of every spring, damper, motor and limit                                   kicks.rs
 //!         impulses of the joints, such that after the flight every joint is closed                    system.rs, by_joint.rs
-//!         one-sided impulses of contacts and hard limits, such that nothing is in anything else       pushes.rs
+//!         one-sided impulses of contacts and hard limits, such that nothing is in anything else       pushes.rs, coulomb.rs
 //! flight  each body alone, under gravity and given wrenches                                           flight.rs
 //! end     the other half; impulses of the joints, such that none is opening (velocity correction)
 //! ```
@@ -13,6 +13,7 @@
 
 mod by_joint;
 mod correct;
+mod coulomb;
 mod flight;
 mod kicks;
 mod pushes;
@@ -356,6 +357,8 @@ impl Part<'_> {
         for (body, velocity) in work.motion.end.bodies.iter_mut().zip(&work.motion.velocities) {
             body.velocity = *velocity;
         }
+        work.motion.end.joints.iter_mut().for_each(|joint| joint.force = DVec3::ZERO);
+        work.pushes.remember(h, &mut work.motion.end);
         Ok(report)
     }
 
