@@ -793,8 +793,6 @@ fn print(document: &Document, terminal: &Terminal) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     /// Tables and figures of the papers, by their numbers.
     #[test]
     fn no_table_and_no_figure_is_missing() {
