@@ -6,10 +6,13 @@ mod allocator;
 mod damage;
 #[path = "common/hostile.rs"]
 mod hostile;
+#[path = "common/watch.rs"]
+mod watch;
 
 use damage::{Random, damaged, open, small, small_with_physics};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use supple_assets::{Character, FileError, Files, InputFile};
+use watch::Watch;
 
 #[test]
 fn twenty_thousand_damaged_files() {
@@ -28,7 +31,7 @@ fn twenty_thousand_damaged_files() {
     for seed in 0..20_000u64 {
         let mut random = Random(seed);
         let file = damaged(&bases[random.below(bases.len())], &mut random);
-        let start = Instant::now();
+        let start = Watch::start();
         allocator::reset();
         match open(file) {
             Ok(()) => opened += 1,
@@ -85,7 +88,7 @@ fn damage_compressed(count: u64) {
                 file
             }
         };
-        let start = Instant::now();
+        let start = Watch::start();
         allocator::reset();
         match open(file) {
             Ok(()) => opened += 1,
@@ -125,7 +128,7 @@ fn damage_fbx(count: u64) {
         let mut random = Random(seed ^ 0xFB0);
         let base = binary.as_ref().filter(|_| random.below(8) == 0).unwrap_or(&text);
         let file = damaged(base, &mut random);
-        let start = Instant::now();
+        let start = Watch::start();
         allocator::reset();
         match damage::open_as("damaged.fbx", file) {
             Ok(()) => opened += 1,
@@ -192,7 +195,7 @@ fn damage_avatars(count: u64) {
         // Most of the damage goes into what avatars have beside glTF, which is at the beginning.
         let (front, back) = bytes.split_at(if random.below(4) == 0 { bytes.len() } else { *length });
         let file = [damaged(front, &mut random), back.to_vec()].concat();
-        let start = Instant::now();
+        let start = Watch::start();
         allocator::reset();
         match read(name, file) {
             Ok(()) => opened += 1,
@@ -268,7 +271,7 @@ fn the_hostile_table_is_refused_at_a_bounded_cost() {
                         wanted: &str,
                         read: &mut dyn FnMut() -> Result<supple_assets::Imported, FileError>| {
             allocator::reset();
-            let start = Instant::now();
+            let start = Watch::start();
             let result = read();
             let (peak, work, took) = (allocator::peak(), allocator::total(), start.elapsed());
             let found = match &result {

@@ -723,12 +723,15 @@ impl Simulation {
         }
     }
 
-    /// Says once what speaks against trusting the run. What is only less exact than usual stands in the status.
+    /// Says once what speaks against trusting the run, and what the chosen solver does without. What is only less exact than usual for a while stands in the status.
     fn tell_quality(&mut self) {
         let reasons = self.stage.quality().reasons.into_iter();
         let new: Vec<_> = reasons.filter(|reason| self.stage.told.insert(reason.about)).collect();
-        match new.iter().find(|reason| reason.grade == Grade::Failed) {
-            Some(reason) => self.tell("warning", format!("Do not trust what you see: {}.", reason.text)),
+        match new.iter().find(|reason| reason.grade == Grade::Failed || reason.of_solver) {
+            Some(reason) if reason.grade == Grade::Failed => {
+                self.tell("warning", format!("Do not trust what you see: {}.", reason.text));
+            }
+            Some(reason) => self.tell("warning", format!("What you see is not quite exact: {}.", reason.text)),
             None if !new.is_empty() => self.publish_status(),
             None => {}
         }

@@ -68,6 +68,8 @@ pub struct Reason {
     pub about: &'static str,
     /// In plain words.
     pub text: String,
+    /// Whether it comes of the solver that was chosen, whatever happens in the run.
+    pub of_solver: bool,
 }
 
 impl Quality {
@@ -193,7 +195,8 @@ impl Run {
         self.judge_contacts(&mut told);
         self.judge_parts(&mut told);
         self.energy.judge(input, &mut told);
-        told.extend(self.lacking.iter().map(|what| reason(Grade::Degraded, what, *what)));
+        let lacking = self.lacking.iter().map(|what| reason(Grade::Degraded, what, *what));
+        told.extend(lacking.map(|reason| Reason { of_solver: true, ..reason }));
         told.sort_by_key(|reason| std::cmp::Reverse(reason.grade)); // stable
         let grade = told.first().map_or(Grade::Good, |reason| reason.grade);
         Quality { grade, reasons: told }
@@ -248,7 +251,7 @@ impl Run {
 }
 
 fn reason(grade: Grade, about: &'static str, text: impl Into<String>) -> Reason {
-    Reason { grade, about, text: text.into() }
+    Reason { grade, about, text: text.into(), of_solver: false }
 }
 
 fn place(name: &str) -> usize {
@@ -349,11 +352,8 @@ impl Balance {
                 "solver {solver} at {dt} takes {:.0} % of the energy of motion a second that nothing in the scene takes",
                 100.0 * rate
             );
-            told.push(reason(
-                Grade::Degraded,
-                "damping",
-                format!("{what}: motion fades too soon; use a shorter step, or solver tree"),
-            ));
+            let text = format!("{what}: motion fades too soon; use a shorter step, or solver tree");
+            told.push(Reason { of_solver: true, ..reason(Grade::Degraded, "damping", text) });
         }
     }
 }

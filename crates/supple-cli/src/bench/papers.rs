@@ -800,7 +800,8 @@ mod tests {
         let parts = |name: &str| {
             let start = text.find(&format!("\nfn {name}(book")).unwrap();
             let end = start + text[start..].find("\n}\n").unwrap();
-            text[start..end].to_owned() + if name == "kim" { "\"figure 7\" \"figure 8\" \"figure 9\"" } else { "" }
+            let motions = super::KIM.map(|take| format!("\"{}\"", take.figure)).join(" ");
+            text[start..end].to_owned() + if name == "kim" { &motions } else { "" }
         };
         for (name, figures, tables) in
             [("hernandez", 5, 0), ("galoppo", 6, 1), ("faure", 6, 1), ("kim", 9, 6), ("bender", 9, 3)]

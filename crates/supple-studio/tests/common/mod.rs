@@ -167,12 +167,19 @@ impl Client {
 
     /// The first status for which this holds.
     pub(crate) async fn status_where(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let status = self.told("status").await;
-            if holds(&status) {
-                return status;
+        let mut last = Value::Null;
+        let found = async {
+            loop {
+                last = self.told("status").await;
+                if holds(&last) {
+                    return;
+                }
             }
-        }
+        };
+        // A status that never comes is a failure with words, not a test without an end.
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(300), found).await;
+        assert!(waited.is_ok(), "no such status within five minutes; the last was {last}");
+        last
     }
 }
 
