@@ -839,13 +839,10 @@ async fn look(State(desk): State<Arc<Desk>>, Path(take): Path<usize>, RawQuery(w
     };
     let permit = turn(&desk.turns.compare).await;
     let Some(copied) = copy(&desk).await else { return stopped() };
-    let Some(told) = copied.timeline.takes().get(take) else {
-        return refuse(StatusCode::NOT_FOUND, "studio/take", format!("there is no take {take}"));
-    };
-    // It was removed between the frame that told of it and this.
-    if told.is_removed() {
+    // It was removed between the frame that told of it and this, or another scene was opened.
+    let Some(told) = copied.timeline.takes().get(take).filter(|take| !take.is_removed()) else {
         return StatusCode::NO_CONTENT.into_response();
-    }
+    };
     let (end, bodies) = (told.end(), copied.scene.model.bodies().len());
     let rows = end / every + 1;
     let bytes = rows.saturating_mul(28 * bodies as u64);

@@ -139,7 +139,7 @@ test("without the key there is a page that says so, and no data", async () => {
   const other = await stranger.newPage();
   await other.goto(studio.address);
   await other.locator("#locked").waitFor({ state: "visible" });
-  assert.match(await other.locator("#locked").textContent(), /does not let this page in: .*open the address that supple printed/);
+  assert.match(await other.locator("#locked").textContent(), /supple refused this page: .*open the address that supple printed/);
   for (const path of ["take", "baked.glb", "rig.toml", "compare/0/0", "socket"]) {
     assert.equal(await other.evaluate(async (path) => (await fetch(path)).status, path), 403, path);
   }

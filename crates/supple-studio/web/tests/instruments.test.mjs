@@ -34,9 +34,9 @@ test("figures are plotted, those of a joint once its body is chosen", async () =
   const { step } = await page.evaluate(() => window.supple.frame);
   await until(page, (step) => window.supple.frame.step > step + 60, step);
   for (const id of ["energy-plot", "gap-plot", "stages-plot", "parts-plot"]) await inked(id);
-  assert.ok(await page.getByText("Choose a body to plot its joint’s angle").isVisible());
+  assert.ok(await page.getByText("Choose a bone to plot its joint’s angle").isVisible());
   await page.locator("#body").selectOption({ label: "index_middle" });
-  assert.ok(await page.getByText("Choose a body to plot its joint’s angle").isHidden());
+  assert.ok(await page.getByText("Choose a bone to plot its joint’s angle").isHidden());
   await page.locator("#keep").check();
   await page.locator("#body").selectOption({ label: "ring_proximal" });
   assert.equal(await page.locator("#plotted").textContent(), "index_middlering_base");
